@@ -1,0 +1,1 @@
+//! What Recto's own tests share.
