@@ -1,0 +1,88 @@
+//! What identifies a text, an entry or a page: 128 bits of BLAKE3.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Identifies a piece of content; equal digests mean equal bytes.
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub struct Digest([u8; 16]);
+
+impl Digest {
+    /// Returns the digest of some bytes.
+    pub fn of(bytes: &[u8]) -> Digest {
+        let mut hasher = Hasher::new();
+        hasher.bytes(bytes);
+        hasher.finish()
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+impl From<Digest> for String {
+    fn from(digest: Digest) -> String {
+        digest.to_string()
+    }
+}
+
+impl TryFrom<String> for Digest {
+    type Error = String;
+    fn try_from(text: String) -> Result<Digest, String> {
+        let refuse = || format!("{text:?} is not a digest: expected 32 hexadecimal digits");
+        if text.len() != 32 || !text.is_ascii() {
+            return Err(refuse());
+        }
+        let mut bytes = [0; 16];
+        for (i, byte) in bytes.iter_mut().enumerate() {
+            *byte = u8::from_str_radix(&text[2 * i..2 * i + 2], 16).map_err(|_| refuse())?;
+        }
+        Ok(Digest(bytes))
+    }
+}
+
+/// Builds a digest from fields; each is length-prefixed, so that fields can't run into each other.
+pub(crate) struct Hasher(blake3::Hasher);
+
+impl Hasher {
+    pub(crate) fn new() -> Hasher {
+        Hasher(blake3::Hasher::new())
+    }
+
+    pub(crate) fn bytes(&mut self, bytes: &[u8]) {
+        self.number(bytes.len() as u64);
+        self.0.update(bytes);
+    }
+
+    pub(crate) fn text(&mut self, text: &str) {
+        self.bytes(text.as_bytes());
+    }
+
+    pub(crate) fn maybe(&mut self, text: Option<&str>) {
+        self.number(u64::from(text.is_some()));
+        self.text(text.unwrap_or_default());
+    }
+
+    pub(crate) fn number(&mut self, number: u64) {
+        self.0.update(&number.to_le_bytes());
+    }
+
+    pub(crate) fn digest(&mut self, digest: Digest) {
+        self.0.update(&digest.0);
+    }
+
+    pub(crate) fn finish(self) -> Digest {
+        let mut bytes = [0; 16];
+        bytes.copy_from_slice(&self.0.finalize().as_bytes()[..16]);
+        Digest(bytes)
+    }
+}

@@ -1,0 +1,246 @@
+//! What makes a page say less than the log: edits, their reasons, and the decisions they become.
+
+use crate::digest::Digest;
+use crate::entry::{CallId, Seq, Span, Status, Text};
+use crate::tokens::Tokens;
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+use std::fmt;
+
+/// The name of the pass that did something, as it stands on receipts.
+pub type PassName = Cow<'static, str>;
+
+/// The number of a reader's model call, from 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Turn(pub u64);
+
+/// One part of one entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct PartAt {
+    /// The entry.
+    pub seq: Seq,
+    /// Which of its parts.
+    pub part: usize,
+}
+
+impl fmt::Display for PartAt {
+    /// Writes the handle by which the original can be asked for.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.part == 0 { write!(f, "m{}", self.seq.0) } else { write!(f, "m{}.{}", self.seq.0, self.part) }
+    }
+}
+
+/// A change to what a reader is shown.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Change {
+    /// The items that lie within are not shown.
+    Hide(Span),
+    /// Another text stands in a part's place.
+    Replace {
+        /// Which part.
+        at: PartAt,
+        /// What stands there now.
+        text: Text,
+    },
+    /// Nothing below is shown but what the floor names.
+    Floor(Floor),
+    /// A call that was shown unanswered stays so; its result comes as a late note.
+    Settle {
+        /// The step that made the call.
+        step: Seq,
+        /// The call.
+        call: CallId,
+    },
+    /// The items that touch it are never reduced.
+    Pin(Span),
+}
+
+impl Change {
+    /// Returns the first entry it speaks of.
+    pub fn seq(&self) -> Seq {
+        match self {
+            Change::Hide(span) | Change::Pin(span) => span.first,
+            Change::Replace { at, .. } => at.seq,
+            Change::Floor(floor) => floor.at,
+            Change::Settle { step, .. } => *step,
+        }
+    }
+}
+
+/// The place below which a reader is shown nothing but what is named here.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Floor {
+    /// The first entry that is shown as a matter of course.
+    pub at: Seq,
+    /// Entries below that stay: instructions, pins, the first request, the last user words.
+    pub keeps: Vec<Seq>,
+    /// Calls below that had no result yet; if one comes, it is shown as a late note.
+    pub open: Vec<CallId>,
+}
+
+/// A proposed change, with its reason and what it saves.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Edit {
+    /// What changes.
+    pub change: Change,
+    /// The pass that proposes it.
+    pub by: PassName,
+    /// Why.
+    pub why: Reason,
+    /// What it costs without the change.
+    pub before: Tokens,
+    /// What it costs with it.
+    pub after: Tokens,
+}
+
+/// An edit that was committed: a durable row of its reader.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Decision {
+    /// Its number among the reader's decisions and reverts, from 1.
+    pub ordinal: u64,
+    /// The call before which it was made.
+    pub turn: Turn,
+    /// What was decided.
+    pub edit: Edit,
+    /// The policy that led to it.
+    pub policy: Digest,
+    /// When it was taken back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reverted: Option<Reverted>,
+}
+
+/// When a decision was taken back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reverted {
+    /// The number of the revert among the reader's decisions and reverts.
+    pub ordinal: u64,
+    /// The call before which it was taken back.
+    pub turn: Turn,
+}
+
+/// Why an entry has the fate it has; text is made in `Display`, once.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "reason", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Reason {
+    /// Nothing spoke against it.
+    Selected,
+    /// Instructions are always shown.
+    System,
+    /// Somebody pinned it.
+    Pinned,
+    /// The policy keeps the first request.
+    FirstRequest,
+    /// The last user words are always shown.
+    LastUserWords,
+    /// The floor names it among what stays.
+    KeptByFloor {
+        /// The floor.
+        floor: Seq,
+    },
+    /// The newest item is what the model must answer.
+    Newest,
+    /// It did not end well.
+    Status {
+        /// How it ended.
+        status: Status,
+    },
+    /// A later entry says that nothing before it is shown.
+    BeforeEdge {
+        /// That entry.
+        edge: Seq,
+    },
+    /// The provider holds it already.
+    BeforeCursor {
+        /// The last entry the provider acknowledged.
+        acked: Seq,
+    },
+    /// It lies below the floor.
+    BelowFloor {
+        /// The floor.
+        floor: Seq,
+    },
+    /// The history had grown past its trigger.
+    TooLong {
+        /// What the history cost.
+        cost: Tokens,
+        /// What there was room for.
+        room: Tokens,
+        /// How far down it should go.
+        target: Tokens,
+    },
+    /// It expired, and nothing of it stays.
+    Removed {
+        /// Its age in acknowledged calls.
+        age: u64,
+        /// The age it may reach.
+        limit: u32,
+    },
+    /// It expired, and its beginning stays.
+    Compacted {
+        /// Its age in acknowledged calls.
+        age: u64,
+        /// The age it may reach.
+        limit: u32,
+        /// How many characters are shown.
+        shown: usize,
+        /// How many there are.
+        of: usize,
+    },
+    /// The same result stands on the page already.
+    Duplicate {
+        /// The result that is shown.
+        of: Seq,
+    },
+    /// A result whose call is nowhere to be seen.
+    OrphanResult {
+        /// The call it names.
+        call: CallId,
+    },
+    /// A result that came after its call had been shown without one, or a second time.
+    LateResult {
+        /// The call it answers.
+        call: CallId,
+    },
+    /// Nothing in it could be shown.
+    Empty,
+    /// It is the current input, which stands at the end.
+    DuplicateInput,
+    /// The target takes no such thing.
+    NotTaken {
+        /// What it doesn't take.
+        what: Text,
+    },
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Reason::Selected => write!(f, "selected"),
+            Reason::System => write!(f, "instructions"),
+            Reason::Pinned => write!(f, "pinned"),
+            Reason::FirstRequest => write!(f, "first request"),
+            Reason::LastUserWords => write!(f, "last user words"),
+            Reason::KeptByFloor { floor } => write!(f, "kept by the floor at {floor}"),
+            Reason::Newest => write!(f, "newest"),
+            Reason::Status { status } => write!(f, "status {}", format!("{status:?}").to_lowercase()),
+            Reason::BeforeEdge { edge } => write!(f, "before the edge at {edge}"),
+            Reason::BeforeCursor { acked } => write!(f, "the provider holds all up to {acked}"),
+            Reason::BelowFloor { floor } => write!(f, "below the floor at {floor}"),
+            Reason::TooLong { cost, room, target } => write!(f, "history {cost}, room {room}: down to {target}"),
+            Reason::Removed { age, limit } => write!(f, "expired after {age} calls (limit {limit})"),
+            Reason::Compacted { age, limit, shown, of } => {
+                write!(f, "expired after {age} calls (limit {limit}): first {shown} of {of} characters")
+            }
+            Reason::Duplicate { of } => write!(f, "same as the result {of}"),
+            Reason::OrphanResult { call } => write!(f, "no call {call}"),
+            Reason::LateResult { call } => write!(f, "late result of call {call}"),
+            Reason::Empty => write!(f, "empty"),
+            Reason::DuplicateInput => write!(f, "is the current input"),
+            Reason::NotTaken { what } => write!(f, "the target takes no {what}"),
+        }
+    }
+}

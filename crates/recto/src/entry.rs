@@ -1,0 +1,488 @@
+//! Facts: what was said, final when appended.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::fmt;
+use std::sync::Arc;
+
+/// Text that is shared, never copied, between log, view and page.
+pub type Text = Arc<str>;
+
+/// The place of an entry in its log; unique and increasing, assigned on append.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Seq(pub u64);
+
+impl Seq {
+    /// Returns the next place.
+    pub fn next(self) -> Seq {
+        Seq(self.0 + 1)
+    }
+}
+
+impl fmt::Display for Seq {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "#{}", self.0)
+    }
+}
+
+/// A run of entries, both ends included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Span {
+    /// The first entry.
+    pub first: Seq,
+    /// The last entry.
+    pub last: Seq,
+}
+
+impl Span {
+    /// Returns the span of one entry.
+    pub fn one(seq: Seq) -> Span {
+        Span { first: seq, last: seq }
+    }
+
+    /// Returns whether an entry lies within.
+    pub fn contains(&self, seq: Seq) -> bool {
+        self.first <= seq && seq <= self.last
+    }
+}
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.first == self.last {
+            write!(f, "{}", self.first)
+        } else {
+            write!(f, "{}–{}", self.first, self.last.0)
+        }
+    }
+}
+
+macro_rules! name_type {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(Text);
+
+        impl $name {
+            /// Returns the name as text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl<T: Into<Text>> From<T> for $name {
+            fn from(text: T) -> $name {
+                $name(text.into())
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+    };
+}
+
+name_type! {
+    /// The host's name of an entry.
+    EntryId
+}
+name_type! {
+    /// The provider's name of a tool call; it may recur in later steps.
+    CallId
+}
+name_type! {
+    /// The name of one execution of an agent.
+    RunId
+}
+name_type! {
+    /// The name of a section of the log, such as `messages`.
+    Section
+}
+
+impl Default for Section {
+    fn default() -> Section {
+        Section::from("messages")
+    }
+}
+
+/// Whether an entry is part of the talk, or a trace of work on the way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Lane {
+    /// What was said.
+    #[default]
+    Talk,
+    /// What was done on the way.
+    Trace,
+}
+
+/// Who speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// Instructions.
+    System,
+    /// The person, or the program in their place.
+    User,
+    /// The model.
+    Assistant,
+    /// Results of tool calls.
+    Tool,
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Role::System => "system",
+            Role::User => "user",
+            Role::Assistant => "assistant",
+            Role::Tool => "tool",
+        })
+    }
+}
+
+/// How an entry ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// Complete.
+    #[default]
+    Sent,
+    /// Broken off by an error; what there was is kept.
+    Error,
+    /// Broken off by somebody; what there was is kept.
+    Cancelled,
+    /// Unfinished when it was imported.
+    Pending,
+}
+
+/// Where an entry came from; set by the host, never read from text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Origin {
+    /// The host's own instructions.
+    System,
+    /// A person.
+    User,
+    /// A model.
+    Model,
+    /// A tool.
+    Tool,
+    /// The host, on its own account.
+    Host,
+}
+
+/// A moment, in milliseconds since 1970 (UTC).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Millis(pub i64);
+
+/// When an entry may leave the page, and what stays of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Expiry {
+    /// It expires when it is older than this many of the reader's acknowledged calls.
+    pub after: u32,
+    /// What stays.
+    pub action: ExpiryAction,
+}
+
+/// What stays of an entry that has expired.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ExpiryAction {
+    /// Everything: it never expires.
+    Never,
+    /// Nothing; of a tool result a marker, since a call must have a result.
+    Remove,
+    /// The first characters (Unicode scalar values), and a marker.
+    FirstChars(u32),
+}
+
+/// One piece of what an entry says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Part {
+    /// Plain text.
+    Text {
+        /// The text.
+        text: Text,
+    },
+    /// What a model thought on the way.
+    Reasoning(Reasoning),
+    /// A tool call.
+    Call(Call),
+    /// The result of a tool call.
+    Result(ToolResult),
+    /// A picture.
+    Image(Media),
+    /// A recording.
+    Audio(Media),
+    /// A document, such as a PDF.
+    Document(Media),
+    /// A file that the provider holds.
+    File {
+        /// The provider's name of it.
+        id: Text,
+    },
+    /// Something only its provider understands, kept byte for byte.
+    Opaque {
+        /// Whose it is.
+        provider: Text,
+        /// JSON text, exactly as it came.
+        payload: Text,
+    },
+}
+
+/// A model's reasoning; what a provider signed or encrypted is kept byte for byte.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reasoning {
+    /// The visible text, which may be empty.
+    pub text: Text,
+    /// The provider that made it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider: Option<Text>,
+    /// The model that made it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<Text>,
+    /// The signature over it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signature: Option<Text>,
+    /// The encrypted payload.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub encrypted: Option<Text>,
+}
+
+/// A tool call: several of one step are parts of one entry.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Call {
+    /// The provider's name of the call.
+    pub id: CallId,
+    /// The tool.
+    pub name: Text,
+    /// The arguments, exactly as given.
+    pub arguments: Arguments,
+}
+
+/// The arguments of a call, exactly as the provider spelled them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Arguments {
+    /// Given as a string (which should hold JSON, and sometimes doesn't).
+    String(Text),
+    /// Given as a JSON object; this is its text.
+    Object(Text),
+}
+
+impl Arguments {
+    /// Returns the text of the arguments.
+    pub fn as_str(&self) -> &str {
+        let (Arguments::String(text) | Arguments::Object(text)) = self;
+        text
+    }
+}
+
+/// The result of a tool call.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolResult {
+    /// The call it answers.
+    pub call: CallId,
+    /// Text and pictures, in order.
+    pub content: Vec<Piece>,
+    /// Whether the tool failed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_error: bool,
+}
+
+/// One piece of a tool's result.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Piece {
+    /// Plain text.
+    Text {
+        /// The text.
+        text: Text,
+    },
+    /// A picture.
+    Image(Media),
+}
+
+/// A picture, recording or document.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Media {
+    /// Where it is: an address, or a `data:` URL that holds it.
+    pub url: Text,
+    /// Its file name, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<Text>,
+    /// How closely the provider should look.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<Text>,
+}
+
+/// A stretch of text that no view may show.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Redaction {
+    /// Which part of the entry.
+    pub part: usize,
+    /// Which piece of a tool result; 0 for every other part.
+    #[serde(default)]
+    pub piece: usize,
+    /// The first byte.
+    pub start: usize,
+    /// One past the last byte.
+    pub end: usize,
+    /// What stands there instead, such as `[redacted:api_key]`.
+    pub label: Text,
+}
+
+/// One fact of a conversation. Its place in the log, [`Seq`], is assigned on append.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Entry {
+    /// The host's name of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<EntryId>,
+    /// The section it stands in.
+    #[serde(default)]
+    pub section: Section,
+    /// Talk or trace.
+    #[serde(default)]
+    pub lane: Lane,
+    /// Who speaks.
+    pub role: Role,
+    /// What is said.
+    pub parts: Arc<[Part]>,
+    /// How it ended.
+    #[serde(default)]
+    pub status: Status,
+    /// Which agent or person, where there are several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub author: Option<Text>,
+    /// The execution it belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<RunId>,
+    /// When it happened.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<Millis>,
+    /// Whether nothing before it is shown any more.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub edge: bool,
+    /// Where it came from.
+    pub origin: Origin,
+    /// When it may leave the page.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expiry: Option<Expiry>,
+    /// What no view may show.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub redactions: Vec<Redaction>,
+    /// The host's own data; the compiler never looks at it.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub meta: Map<String, Value>,
+    /// Fields of an imported record that have no place here.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub extra: Map<String, Value>,
+}
+
+impl Entry {
+    /// Returns an entry of these parts, with the role's usual origin.
+    pub fn new(role: Role, parts: impl Into<Arc<[Part]>>) -> Entry {
+        let origin = match role {
+            Role::System => Origin::System,
+            Role::User => Origin::User,
+            Role::Assistant => Origin::Model,
+            Role::Tool => Origin::Tool,
+        };
+        Entry {
+            id: None,
+            section: Section::default(),
+            lane: Lane::Talk,
+            role,
+            parts: parts.into(),
+            status: Status::Sent,
+            author: None,
+            run: None,
+            at: None,
+            edge: false,
+            origin,
+            expiry: None,
+            redactions: Vec::new(),
+            meta: Map::new(),
+            extra: Map::new(),
+        }
+    }
+
+    /// Returns instructions.
+    pub fn system(text: impl Into<Text>) -> Entry {
+        Entry::new(Role::System, [Part::text(text)])
+    }
+
+    /// Returns a user's words.
+    pub fn user(text: impl Into<Text>) -> Entry {
+        Entry::new(Role::User, [Part::text(text)])
+    }
+
+    /// Returns a model's words.
+    pub fn assistant(text: impl Into<Text>) -> Entry {
+        Entry::new(Role::Assistant, [Part::text(text)])
+    }
+
+    /// Returns a model's step: some words, and its calls.
+    pub fn step(text: impl Into<Text>, calls: impl IntoIterator<Item = Call>) -> Entry {
+        let text = text.into();
+        let say = (!text.is_empty()).then(|| Part::text(text));
+        Entry::new(Role::Assistant, say.into_iter().chain(calls.into_iter().map(Part::Call)).collect::<Vec<_>>())
+    }
+
+    /// Returns the result of a call.
+    pub fn result(call: impl Into<CallId>, text: impl Into<Text>) -> Entry {
+        Entry::new(Role::Tool, [Part::Result(ToolResult::text(call, text))])
+    }
+
+    /// Reads the host's own data as a type of its own.
+    pub fn meta<'a, M: Deserialize<'a>>(&'a self) -> Result<M, serde_json::Error> {
+        M::deserialize(&self.meta)
+    }
+
+    /// Returns the calls it makes.
+    pub fn calls(&self) -> impl Iterator<Item = &Call> {
+        self.parts.iter().filter_map(|part| match part {
+            Part::Call(call) => Some(call),
+            _ => None,
+        })
+    }
+}
+
+impl Part {
+    /// Returns a text part.
+    pub fn text(text: impl Into<Text>) -> Part {
+        Part::Text { text: text.into() }
+    }
+}
+
+impl Call {
+    /// Returns a call whose arguments were given as a string.
+    pub fn new(id: impl Into<CallId>, name: impl Into<Text>, arguments: impl Into<Text>) -> Call {
+        Call { id: id.into(), name: name.into(), arguments: Arguments::String(arguments.into()) }
+    }
+}
+
+impl ToolResult {
+    /// Returns a result that is one text.
+    pub fn text(call: impl Into<CallId>, text: impl Into<Text>) -> ToolResult {
+        ToolResult { call: call.into(), content: vec![Piece::Text { text: text.into() }], is_error: false }
+    }
+
+    /// Returns how many characters of text it holds.
+    pub fn chars(&self) -> usize {
+        let texts = self.content.iter().filter_map(|piece| match piece {
+            Piece::Text { text } => Some(text.chars().count()),
+            Piece::Image(_) => None,
+        });
+        texts.sum()
+    }
+}

@@ -1,0 +1,217 @@
+//! Items: one thing a model may see, a message or a step joined with all its results.
+//!
+//! Because a step's calls and results are one item, nothing can part them; there is no repair pass.
+
+use crate::edit::{PartAt, PassName, Reason};
+use crate::entry::{Call, CallId, Part, Piece, Role, Seq, Text, ToolResult};
+use crate::log::Counted;
+use crate::tokens::{Count, Tokens};
+
+/// What stands for the result of a call that has none.
+pub const NO_RESULT: &str = "[No result: this call was not answered.]";
+
+/// One thing a model may see.
+#[derive(Clone, Debug)]
+pub struct Item<'a> {
+    pub(crate) entry: &'a Counted,
+    pub(crate) kind: Kind,
+    /// One for each call of a step, in the order of the calls.
+    pub(crate) answers: Vec<Answer<'a>>,
+    /// Parts of `entry` that are shown otherwise than they are.
+    pub(crate) changed: Vec<(usize, Changed)>,
+    pub(crate) cost: Tokens,
+    pub(crate) hidden: Option<(PassName, Reason)>,
+    pub(crate) keep: Option<Reason>,
+}
+
+/// What kind of item it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Somebody's words.
+    Message,
+    /// A model's words, calls, and their results.
+    Step,
+    /// A result that came too late to stand behind its call.
+    Late {
+        /// Which part of its entry.
+        part: usize,
+    },
+}
+
+/// The answer to one call of a step.
+#[derive(Clone, Debug)]
+pub(crate) struct Answer<'a> {
+    /// Which part of the step's entry makes the call.
+    pub(crate) call: usize,
+    pub(crate) result: Option<(&'a Counted, usize)>,
+    pub(crate) changed: Option<Changed>,
+}
+
+/// How a part is shown otherwise than it is.
+#[derive(Clone, Debug)]
+pub(crate) struct Changed {
+    /// `None` where the part is left out.
+    pub(crate) text: Option<Text>,
+    pub(crate) cost: Tokens,
+    pub(crate) by: PassName,
+    pub(crate) why: Reason,
+}
+
+/// A tool result on the page, as a pass sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct ResultOf<'i> {
+    /// Where it stands in the log.
+    pub at: PartAt,
+    /// The call it answers.
+    pub call: &'i Call,
+    /// What the tool said.
+    pub result: &'i ToolResult,
+    /// When it may leave the page, if its entry says so.
+    pub expiry: Option<crate::entry::Expiry>,
+    /// What it costs as it is shown now.
+    pub cost: Tokens,
+    /// Whether it is shown otherwise than it was said.
+    pub is_changed: bool,
+}
+
+impl<'a> Item<'a> {
+    pub(crate) fn new(entry: &'a Counted, kind: Kind) -> Item<'a> {
+        let none = (Vec::new(), Vec::new());
+        Item { entry, kind, answers: none.0, changed: none.1, cost: Tokens(0), hidden: None, keep: None }
+    }
+
+    /// Returns where its first entry stands.
+    pub fn seq(&self) -> Seq {
+        self.entry.seq
+    }
+
+    /// Returns where its last entry stands.
+    pub fn last_seq(&self) -> Seq {
+        self.seqs().max().unwrap_or(self.entry.seq)
+    }
+
+    /// Returns where all its entries stand; a result entry that answers several calls comes several times.
+    pub fn seqs(&self) -> impl Iterator<Item = Seq> {
+        let results = self.answers.iter().filter_map(|answer| answer.result.map(|(entry, _)| entry.seq));
+        std::iter::once(self.entry.seq).chain(results)
+    }
+
+    /// Returns who speaks first.
+    pub fn role(&self) -> Role {
+        self.entry.role()
+    }
+
+    /// Returns what kind of item it is.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// Returns what it costs as it is shown now.
+    pub fn cost(&self) -> Tokens {
+        if self.hidden.is_some() { Tokens(0) } else { self.cost }
+    }
+
+    /// Returns whether it is on the page.
+    pub fn is_shown(&self) -> bool {
+        self.hidden.is_none()
+    }
+
+    /// Returns why it must not be reduced, if it mustn't.
+    pub fn keep(&self) -> Option<&Reason> {
+        self.keep.as_ref()
+    }
+
+    /// Returns whether an exchange begins here.
+    pub fn opens_exchange(&self) -> bool {
+        self.kind == Kind::Message && self.role() == Role::User
+    }
+
+    /// Returns the first entry's expiry, if it has one.
+    pub fn expiry(&self) -> Option<crate::entry::Expiry> {
+        self.entry.original().expiry
+    }
+
+    /// Returns the parts of the first entry, without what was redacted.
+    pub fn parts(&self) -> &[Part] {
+        self.entry.shown()
+    }
+
+    /// Returns the results of its calls, as far as there are any.
+    pub fn results(&self) -> impl Iterator<Item = ResultOf<'_>> {
+        self.answers.iter().filter_map(|answer| {
+            let (entry, part) = answer.result?;
+            Some(ResultOf {
+                at: PartAt { seq: entry.seq, part },
+                call: self.call(answer),
+                result: as_result(entry, part),
+                expiry: entry.original().expiry,
+                cost: answer.changed.as_ref().map_or(entry.part_cost(part), |changed| changed.cost),
+                is_changed: answer.changed.is_some(),
+            })
+        })
+    }
+
+    /// Returns the calls that have no result on the page.
+    pub fn unanswered(&self) -> impl Iterator<Item = &CallId> {
+        self.answers.iter().filter(|answer| answer.result.is_none()).map(|answer| &self.call(answer).id)
+    }
+
+    pub(crate) fn call(&self, answer: &Answer<'_>) -> &Call {
+        match &self.entry.shown()[answer.call] {
+            Part::Call(call) => call,
+            _ => unreachable!("an answer points at a call"),
+        }
+    }
+
+    pub(crate) fn changed_part(&self, part: usize) -> Option<&Changed> {
+        self.changed.iter().find(|(at, _)| *at == part).map(|(_, changed)| changed)
+    }
+
+    /// Whether anything would stand on the page.
+    pub(crate) fn says_something(&self) -> bool {
+        let parts = self.entry.shown().iter().enumerate();
+        let mut left = parts.filter(|(at, _)| self.changed_part(*at).is_none_or(|changed| changed.text.is_some()));
+        left.any(|(_, part)| !matches!(part, Part::Text { text } if text.is_empty()))
+    }
+
+    /// Counts anew what it costs, every message with its overhead.
+    pub(crate) fn recount(&mut self, overhead: Tokens, counter: &dyn Count) {
+        if let Kind::Late { part } = self.kind {
+            let own = self.changed_part(part).map_or(self.entry.part_cost(part), |changed| changed.cost);
+            self.cost = own + overhead;
+            return;
+        }
+        let mut cost = self.entry.cost + overhead;
+        for (part, changed) in &self.changed {
+            cost = cost + changed.cost - self.entry.part_cost(*part);
+        }
+        for answer in &self.answers {
+            let own = match (&answer.changed, answer.result) {
+                (Some(changed), _) => changed.cost,
+                (None, Some((entry, part))) => entry.part_cost(part),
+                (None, None) => counter.count(NO_RESULT),
+            };
+            cost += own + overhead;
+        }
+        self.cost = cost;
+    }
+}
+
+pub(crate) fn as_result(entry: &Counted, part: usize) -> &ToolResult {
+    match &entry.shown()[part] {
+        Part::Result(result) => result,
+        _ => unreachable!("an answer's result points at a result"),
+    }
+}
+
+/// Returns the text of a result; pictures are named, not shown.
+pub(crate) fn result_text(result: &ToolResult) -> Text {
+    let of = |piece: &Piece| match piece {
+        Piece::Text { text } => text.clone(),
+        Piece::Image(_) => "[image]".into(),
+    };
+    match &*result.content {
+        [piece] => of(piece),
+        pieces => pieces.iter().map(of).collect::<Vec<_>>().join("\n").into(),
+    }
+}

@@ -1,0 +1,63 @@
+//! Recto compiles an agent's history into the page its model reads.
+//!
+//! Everything that was ever said stays in a [`Log`]. Before each model call, [`plan`] proposes what the
+//! model need not read any more, and [`compile`] makes the [`Page`](page::Page) from the log and the recorded decisions,
+//! with a [`Receipt`](receipt::Receipt) that gives every entry exactly one fate. Both are pure: no clock, no I/O, no
+//! randomness; the same request gives the same bytes everywhere.
+//!
+//! ```
+//! use recto::{Entry, Log, Policy, Reader, Request, Target, Tokenizer, compile_once, wire};
+//!
+//! let mut log = Log::counted_by(Tokenizer::O200k);
+//! log.append(Entry::system("You are terse."))?;
+//! log.append(Entry::user("What is the capital of France?"))?;
+//! let (reader, policy, target) = (Reader::new("main"), Policy::safe(), Target::named("gpt-4o").expect("built in"));
+//! let request = Request::new(&log, &reader, &policy, &target);
+//! let compiled = compile_once(&request)?;
+//! let body = wire::openai_chat::encode(&compiled.page, &target);
+//! assert!(String::from_utf8_lossy(&body).contains("capital of France"));
+//! println!("{}", compiled.receipt);
+//! # Ok::<(), recto::Error>(())
+//! ```
+
+// In the order the data flows.
+pub mod digest; // what identifies a text, an entry, a page
+pub mod entry; // facts, final when appended
+pub mod error; // one error, with a position and a hint
+pub mod log; // facts in order, shared between forks, with running sums
+pub mod tokens; // how much a text costs
+
+pub mod edit; // what makes a page say less than the log, and why
+pub mod reader; // a lens over a log: its calls and its decisions
+pub mod session; // what a provider that remembers already holds
+
+pub mod policy; // which passes run, as data
+pub mod request; // everything plan and compile may look at
+pub mod target; // facts about models
+
+pub mod item; // a message, or a step joined with its results
+pub mod reduce; // passes that propose edits
+pub mod select; // passes that depend on log and request alone
+pub mod view; // the items a reader would see, from its floor up
+
+pub mod compile; // view to page, and the check
+pub mod page; // the provider-neutral result
+pub mod plan; // which edits to make now
+pub mod receipt; // what was kept, shortened or left out, why, and what it costs
+pub mod replay; // a finished conversation, call by call
+
+pub mod transcript; // other people's files, read as conversations
+pub mod wire; // providers' formats
+
+pub use compile::{Compiled, compile, compile_once};
+pub use entry::{Entry, Lane, Part, Role, Seq, Span};
+pub use error::Error;
+pub use log::Log;
+pub use plan::{Plan, plan};
+pub use policy::Policy;
+pub use reader::Reader;
+pub use replay::Replay;
+pub use request::Request;
+pub use session::Session;
+pub use target::Target;
+pub use tokens::{Count, Tokenizer, Tokens};

@@ -1,0 +1,315 @@
+//! The log: facts in order, never changed, shared between forks, with running sums.
+//!
+//! A log is a handful of *strands*, one for each section, lane and role that occurs. A strand is a
+//! persistent stack: every node points at the one before it and, by a second pointer, far back (skew-binary
+//! jump pointers), so that any place is found in logarithmic time. Appending makes one node and copies
+//! nothing; a clone or a fork shares all of the past; a long trace is not walked to find the talk around it.
+
+mod counted;
+
+use crate::entry::{Entry, Lane, Part, Role, Section, Seq, Span};
+use crate::error::Error;
+use crate::tokens::{Count, Tokens};
+pub(crate) use counted::digest_of;
+pub use counted::{Counted, IMAGE_TOKENS, MEDIA_BYTES_PER_TOKEN};
+use std::ops::{Add, AddAssign, Sub};
+use std::sync::Arc;
+
+/// The most parts one entry may have.
+pub const PARTS_MAX: usize = 10_000;
+/// How much a stretch of log holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sums {
+    /// How many entries.
+    pub entries: u64,
+    /// How many messages they make on a page.
+    pub messages: u64,
+    /// What their content costs.
+    pub tokens: Tokens,
+}
+
+impl Add for Sums {
+    type Output = Sums;
+    fn add(self, other: Sums) -> Sums {
+        Sums {
+            entries: self.entries + other.entries,
+            messages: self.messages + other.messages,
+            tokens: self.tokens + other.tokens,
+        }
+    }
+}
+
+impl AddAssign for Sums {
+    fn add_assign(&mut self, other: Sums) {
+        *self = *self + other;
+    }
+}
+
+impl Sub for Sums {
+    type Output = Sums;
+    fn sub(self, other: Sums) -> Sums {
+        Sums {
+            entries: self.entries - other.entries,
+            messages: self.messages - other.messages,
+            tokens: self.tokens - other.tokens,
+        }
+    }
+}
+
+/// The facts of a conversation, in order. Cloning is cheap and shares everything.
+#[derive(Clone, Debug)]
+pub struct Log {
+    counter: Arc<dyn Count>,
+    strands: Vec<Strand>,
+    head: Option<Seq>,
+}
+
+#[derive(Clone, Debug)]
+struct Strand {
+    section: Section,
+    lane: Lane,
+    role: Role,
+    tip: Option<Arc<Node>>,
+}
+
+#[derive(Debug)]
+struct Node {
+    counted: Counted,
+    previous: Option<Arc<Node>>,
+    jump: Option<Arc<Node>>,
+    depth: u64,
+    /// Of this strand, up to and with this node.
+    sums: Sums,
+    /// The newest edge of this strand, up to and with this node.
+    edge: Option<Seq>,
+}
+
+impl Log {
+    /// Returns an empty log whose entries are counted by this tokenizer.
+    pub fn counted_by(counter: impl Count + 'static) -> Log {
+        Log { counter: Arc::new(counter), strands: Vec::new(), head: None }
+    }
+
+    /// Returns what counts its entries.
+    pub fn counter(&self) -> &dyn Count {
+        &*self.counter
+    }
+
+    /// Returns the place of the newest entry.
+    pub fn head(&self) -> Option<Seq> {
+        self.head
+    }
+
+    /// Returns how many entries there are.
+    pub fn len(&self) -> u64 {
+        self.strands.iter().filter_map(|strand| strand.tip.as_ref()).map(|tip| tip.depth).sum()
+    }
+
+    /// Returns whether nothing was appended yet.
+    pub fn is_empty(&self) -> bool {
+        self.head.is_none()
+    }
+
+    /// Appends a fact and returns its place. A fact that no page could hold is refused, and nothing changes.
+    pub fn append(&mut self, entry: Entry) -> Result<Seq, Error> {
+        check(&entry)?;
+        let seq = self.head.map_or(Seq(0), Seq::next);
+        let (section, lane, role) = (entry.section.clone(), entry.lane, entry.role);
+        let known = self.strands.iter().position(|s| s.role == role && s.lane == lane && s.section == section);
+        let at = known.unwrap_or_else(|| {
+            self.strands.push(Strand { section, lane, role, tip: None });
+            self.strands.len() - 1
+        });
+        let strand = &mut self.strands[at];
+        strand.tip = Some(Arc::new(Node::on(strand.tip.take(), Counted::new(seq, entry, &*self.counter))));
+        self.head = Some(seq);
+        Ok(seq)
+    }
+
+    /// Counts an entry without appending it: the input of a call that may still fail.
+    pub fn draft(&self, entry: Entry) -> Result<Counted, Error> {
+        check(&entry)?;
+        Ok(Counted::new(self.head.map_or(Seq(0), Seq::next), entry, &*self.counter))
+    }
+
+    /// Returns the log as it was when `head` was its newest entry; it shares everything with this one.
+    pub fn until(&self, head: Option<Seq>) -> Log {
+        let back = |tip: &Option<Arc<Node>>| seek_arc(tip.as_ref()?, head?).cloned();
+        let strands = self.strands.iter().map(|s| Strand { tip: back(&s.tip), ..s.clone() }).collect();
+        Log { counter: self.counter.clone(), strands, head: self.head.min(head) }
+    }
+
+    /// Returns an entry by its place.
+    pub fn get(&self, seq: Seq) -> Option<&Counted> {
+        let nodes = self.strands.iter().filter_map(|strand| seek(strand.tip.as_deref()?, seq));
+        nodes.map(|node| &node.counted).find(|counted| counted.seq == seq)
+    }
+
+    /// Returns how much a span holds in one lane, without walking it.
+    pub fn cost(&self, lane: Lane, span: Span) -> Sums {
+        self.sums(span, |strand| strand.lane == lane)
+    }
+
+    /// Returns how much a span holds in all lanes, without walking it.
+    pub fn total(&self, span: Span) -> Sums {
+        self.sums(span, |_| true)
+    }
+
+    fn sums(&self, span: Span, want: impl Fn(&Strand) -> bool) -> Sums {
+        let mut sums = Sums::default();
+        for tip in self.strands.iter().filter(|s| want(s)).filter_map(|s| s.tip.as_deref()) {
+            let through = |seq| seek(tip, seq).map_or(Sums::default(), |node| node.sums);
+            let before = if span.first.0 == 0 { Sums::default() } else { through(Seq(span.first.0 - 1)) };
+            // An empty span (first after last) sums to nothing.
+            sums += through(span.last.max(Seq(span.first.0.saturating_sub(1)))) - before;
+        }
+        sums
+    }
+
+    /// Returns the newest entry that nothing before it is shown with.
+    pub fn edge(&self) -> Option<Seq> {
+        self.strands.iter().filter_map(|strand| strand.tip.as_ref()?.edge).max()
+    }
+
+    /// Walks the entries of all strands from the newest back.
+    pub fn back(&self) -> Back<'_> {
+        Back { tips: self.strands.iter().filter_map(|strand| strand.tip.as_deref()).collect() }
+    }
+
+    /// Walks the entries of one role from the newest back.
+    pub fn back_by(&self, role: Role) -> Back<'_> {
+        let strands = self.strands.iter().filter(|strand| strand.role == role);
+        Back { tips: strands.filter_map(|strand| strand.tip.as_deref()).collect() }
+    }
+
+    /// Returns the oldest entry of a role at or after a place, in logarithmic time.
+    pub fn first_by(&self, role: Role, from: Seq) -> Option<&Counted> {
+        let tips = self.strands.iter().filter(|strand| strand.role == role).filter_map(|s| s.tip.as_deref());
+        tips.filter_map(|tip| first_from(tip, from)).map(|node| &node.counted).min_by_key(|counted| counted.seq)
+    }
+}
+
+impl Node {
+    fn on(previous: Option<Arc<Node>>, counted: Counted) -> Node {
+        let own = Sums { entries: 1, messages: messages_of(&counted), tokens: counted.cost };
+        let Some(parent) = previous else {
+            let edge = counted.original().edge.then_some(counted.seq);
+            return Node { edge, counted, previous: None, jump: None, depth: 1, sums: own };
+        };
+        // Two equal jumps in a row merge into one twice as long: the skew-binary rule.
+        let far = parent.jump.as_ref().and_then(|jump| {
+            let second = jump.jump.as_ref()?;
+            (parent.depth - jump.depth == jump.depth - second.depth).then(|| second.clone())
+        });
+        Node {
+            jump: Some(far.unwrap_or_else(|| parent.clone())),
+            depth: parent.depth + 1,
+            sums: parent.sums + own,
+            edge: if counted.original().edge { Some(counted.seq) } else { parent.edge },
+            counted,
+            previous: Some(parent),
+        }
+    }
+}
+
+impl Drop for Node {
+    // Dropping a chain of a million nodes by recursion would overflow the stack. A jump's target is also held by
+    // the chain behind it, so letting go of the jump first never frees anything.
+    fn drop(&mut self) {
+        self.jump = None;
+        let mut next = self.previous.take();
+        while let Some(mut node) = next.and_then(Arc::into_inner) {
+            node.jump = None;
+            next = node.previous.take();
+        }
+    }
+}
+
+/// Returns the newest node at or before a place.
+fn seek(tip: &Node, seq: Seq) -> Option<&Node> {
+    let mut at = tip;
+    while at.counted.seq > seq {
+        at = match at.jump.as_deref() {
+            Some(jump) if jump.counted.seq > seq => jump,
+            _ => at.previous.as_deref()?,
+        };
+    }
+    Some(at)
+}
+
+/// As [`seek`], for sharing the node.
+fn seek_arc(tip: &Arc<Node>, seq: Seq) -> Option<&Arc<Node>> {
+    let mut at = tip;
+    while at.counted.seq > seq {
+        at = match at.jump.as_ref() {
+            Some(jump) if jump.counted.seq > seq => jump,
+            _ => at.previous.as_ref()?,
+        };
+    }
+    Some(at)
+}
+
+/// Returns the oldest node at or after a place.
+fn first_from(tip: &Node, seq: Seq) -> Option<&Node> {
+    let mut at = (tip.counted.seq >= seq).then_some(tip)?;
+    loop {
+        at = match (at.jump.as_deref(), at.previous.as_deref()) {
+            (Some(jump), _) if jump.counted.seq >= seq => jump,
+            (_, Some(previous)) if previous.counted.seq >= seq => previous,
+            _ => return Some(at),
+        };
+    }
+}
+
+/// Entries from the newest back, merged over strands.
+#[derive(Debug)]
+pub struct Back<'a> {
+    tips: Vec<&'a Node>,
+}
+
+impl<'a> Iterator for Back<'a> {
+    type Item = &'a Counted;
+
+    fn next(&mut self) -> Option<&'a Counted> {
+        let (at, node) = self.tips.iter().copied().enumerate().max_by_key(|(_, node)| node.counted.seq)?;
+        match node.previous.as_deref() {
+            Some(previous) => self.tips[at] = previous,
+            None => drop(self.tips.swap_remove(at)),
+        }
+        Some(&node.counted)
+    }
+}
+
+/// How many messages an entry makes on a page: every result is its own.
+fn messages_of(counted: &Counted) -> u64 {
+    if counted.role() == Role::Tool { counted.shown().len() as u64 } else { 1 }
+}
+
+fn check(entry: &Entry) -> Result<(), Error> {
+    let refuse = |what: String| Err(Error::input(format!("{} entry: {what}", entry.role)));
+    if entry.parts.len() > PARTS_MAX {
+        return refuse(format!("{} parts; at most {PARTS_MAX} are taken", entry.parts.len()));
+    }
+    if entry.role == Role::Tool && entry.parts.is_empty() {
+        return refuse("no result in it".into());
+    }
+    for part in entry.parts.iter() {
+        match (part, entry.role) {
+            (Part::Call(_) | Part::Reasoning(_), Role::Assistant) | (Part::Result(_), Role::Tool) => {}
+            (Part::Call(_), _) => return refuse("a call; only an assistant makes calls".into()),
+            (Part::Reasoning(_), _) => return refuse("reasoning; only an assistant reasons".into()),
+            (Part::Result(_), _) => return refuse("a result; results stand in tool entries".into()),
+            (_, Role::Tool) => return refuse("a part that is no result".into()),
+            _ => {}
+        }
+    }
+    let mut ids: Vec<_> = entry.calls().map(|call| &call.id).collect();
+    ids.sort_unstable();
+    if let Some(twice) = ids.windows(2).find(|pair| pair[0] == pair[1]) {
+        return refuse(format!("call id {:?} stands twice in one step", twice[0].as_str()));
+    }
+    match entry.redactions.iter().find(|redaction| !counted::fits(redaction, &entry.parts)) {
+        Some(redaction) => refuse(format!("redaction {redaction:?} lies outside the text, or cuts a character")),
+        None => Ok(()),
+    }
+}

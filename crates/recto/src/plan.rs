@@ -1,0 +1,74 @@
+//! Plan: which edits to make now. Pure; planning again on its own result plans nothing.
+
+use crate::edit::{Change, Edit};
+use crate::error::Error;
+use crate::policy::Pass;
+use crate::reader::Decided;
+use crate::receipt::Warning;
+use crate::request::Request;
+use crate::tokens::Tokens;
+use crate::view::{Purpose, View};
+
+/// How many times its room a plan may read when most of what it reads goes anyway.
+pub const READ_ROOMS_MAX: u64 = 8;
+
+/// What a plan proposes; the host commits the edits with [`Reader::commit`](crate::Reader::commit).
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Plan {
+    /// The edits, in the order they apply.
+    pub edits: Vec<Edit>,
+    /// What the policy could not reach, and bounds that were hit.
+    pub warnings: Vec<Warning>,
+}
+
+/// Proposes what the page of the next call need not say any more.
+pub fn plan(request: &Request<'_>) -> Result<Plan, Error> {
+    request.policy.check()?;
+    let room = request.budget()?.room();
+    // Nothing older than what fits can be on the page, unless passes make room for more: then read further.
+    let mut rooms = 1;
+    loop {
+        let (plan, is_enough) = plan_within(request, room, Tokens(room.0.saturating_mul(rooms)));
+        if is_enough || rooms >= READ_ROOMS_MAX {
+            return Ok(plan);
+        }
+        rooms *= 2;
+    }
+}
+
+fn plan_within(request: &Request<'_>, room: Tokens, bound: Tokens) -> (Plan, bool) {
+    let decided = Decided { reader: request.reader, more: &[] };
+    let mut view = View::of(request, decided, bound, Purpose::Plan);
+    let mut edits = std::mem::take(&mut view.settles);
+    let mut before_floor = None;
+    for pass in &request.policy.reduce {
+        if matches!(pass, Pass::FitWindow(_)) {
+            before_floor.get_or_insert_with(|| view.cost());
+        }
+        let proposed = pass.as_reduce().propose(&view, request);
+        view.apply(&proposed);
+        edits.extend(proposed);
+    }
+    let mut warnings: Vec<_> =
+        request.policy.reduce.iter().filter_map(|pass| pass.as_reduce().unmet(&view, request)).collect();
+    let is_complete = view.window.is_complete;
+    let had_space = before_floor.unwrap_or_else(|| view.cost()) < Tokens(room.0 / 4 * 3);
+    if !is_complete && had_space {
+        warnings.push(Warning::ReadBound { from: view.window.start });
+    }
+    (Plan { edits: above_the_floor(edits), warnings }, is_complete || !had_space)
+}
+
+/// Leaves out edits of what the same plan puts below the floor.
+fn above_the_floor(edits: Vec<Edit>) -> Vec<Edit> {
+    let floor = edits.iter().rev().find_map(|edit| match &edit.change {
+        Change::Floor(floor) => Some(floor.clone()),
+        _ => None,
+    });
+    let Some(floor) = floor else { return edits };
+    let stays = |edit: &Edit| match &edit.change {
+        Change::Floor(_) | Change::Pin(_) => true,
+        change => change.seq() >= floor.at || floor.keeps.contains(&change.seq()),
+    };
+    edits.into_iter().filter(stays).collect()
+}

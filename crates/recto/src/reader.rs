@@ -1,0 +1,215 @@
+//! A reader: a named lens over a log, with the calls it has made and the decisions it goes by.
+
+use crate::digest::Digest;
+use crate::edit::{Change, Decision, Edit, Floor, PartAt, Reason, Reverted, Turn};
+use crate::entry::{CallId, Seq, Span, Text};
+use crate::error::Error;
+use crate::receipt::Ticket;
+use crate::tokens::Tokens;
+use std::collections::BTreeMap;
+
+/// An agent's perspective on a conversation.
+///
+/// Decisions are only ever added, or marked as reverted, so that the page of any past turn can be compiled
+/// again with [`as_of`](Reader::as_of).
+#[derive(Clone, Debug)]
+pub struct Reader {
+    name: Text,
+    /// The log's head at each acknowledged call; never falls.
+    heads: Vec<Option<Seq>>,
+    decisions: Vec<Decision>,
+    ordinal: u64,
+    /// Which decisions speak of an entry, so that those below the floor are not walked.
+    by_seq: BTreeMap<Seq, Vec<usize>>,
+    floors: Vec<usize>,
+    /// Pins may reach over any floor, so they are always looked at.
+    pins: Vec<usize>,
+}
+
+impl Reader {
+    /// Returns a reader that has seen nothing yet.
+    pub fn new(name: impl Into<Text>) -> Reader {
+        let (heads, decisions, by_seq) = (Vec::new(), Vec::new(), BTreeMap::new());
+        Reader { name: name.into(), heads, decisions, ordinal: 0, by_seq, floors: Vec::new(), pins: Vec::new() }
+    }
+
+    /// Returns its name.
+    pub fn name(&self) -> &Text {
+        &self.name
+    }
+
+    /// Returns the number of the call it makes next, which is the number of calls it has acknowledged.
+    pub fn turn(&self) -> Turn {
+        Turn(self.heads.len() as u64)
+    }
+
+    /// Returns the number of its newest decision or revert.
+    pub fn ordinal(&self) -> u64 {
+        self.ordinal
+    }
+
+    /// Returns all its decisions, reverted ones included, in the order they were made.
+    pub fn decisions(&self) -> &[Decision] {
+        &self.decisions
+    }
+
+    /// Returns how many acknowledged calls have had an entry in view.
+    pub fn age(&self, seq: Seq) -> u64 {
+        (self.heads.len() - self.heads.partition_point(|&head| head < Some(seq))) as u64
+    }
+
+    /// Returns whether some acknowledged call saw an entry before another one had come.
+    pub(crate) fn saw_without(&self, seq: Seq, other: Seq) -> bool {
+        let first = self.heads.partition_point(|&head| head < Some(seq));
+        self.heads.get(first).is_some_and(|&head| head < Some(other))
+    }
+
+    /// Records the edits of a plan as decisions, made before the next call under a policy.
+    pub fn commit(&mut self, edits: impl IntoIterator<Item = Edit>, policy: Digest) {
+        for edit in edits {
+            self.ordinal += 1;
+            let (ordinal, turn) = (self.ordinal, self.turn());
+            self.record(Decision { ordinal, turn, edit, policy, reverted: None });
+        }
+    }
+
+    fn record(&mut self, decision: Decision) {
+        let at = self.decisions.len();
+        match &decision.edit.change {
+            Change::Floor(_) => self.floors.push(at),
+            Change::Pin(_) => self.pins.push(at),
+            change => self.by_seq.entry(change.seq()).or_default().push(at),
+        }
+        self.decisions.push(decision);
+    }
+
+    /// Records that a span is never to be reduced.
+    pub fn pin(&mut self, span: Span) {
+        let edit = Edit {
+            change: Change::Pin(span),
+            by: "pin".into(),
+            why: Reason::Pinned,
+            before: Tokens(0),
+            after: Tokens(0),
+        };
+        self.commit([edit], Digest::default());
+    }
+
+    /// Takes a decision back; it stays on record, and what it touched is not reduced again.
+    pub fn revert(&mut self, ordinal: u64) -> Result<(), Error> {
+        let turn = self.turn();
+        let Ok(at) = self.decisions.binary_search_by_key(&ordinal, |decision| decision.ordinal) else {
+            return Err(Error::input(format!("reader {:?} has no decision {ordinal}", &*self.name)));
+        };
+        let decision = &mut self.decisions[at];
+        if decision.reverted.is_some() {
+            return Err(Error::input(format!("decision {ordinal} was reverted already")));
+        }
+        self.ordinal += 1;
+        decision.reverted = Some(Reverted { ordinal: self.ordinal, turn });
+        Ok(())
+    }
+
+    /// Records that the call of this ticket was made and answered.
+    pub fn acknowledge(&mut self, ticket: &Ticket) -> Result<(), Error> {
+        if ticket.reader != self.name || ticket.turn != self.turn() {
+            let (turn, name) = (self.turn().0, &*self.name);
+            let what = format!(
+                "ticket of reader {:?}, turn {}: reader {name:?} is at turn {turn}",
+                &*ticket.reader, ticket.turn.0
+            );
+            return Err(Error::input(what).hinting("another call was acknowledged first; compile again"));
+        }
+        // A log only grows, but a host may hold tickets of older heads; ages must not run backwards.
+        let head = ticket.head.max(self.heads.last().copied().flatten());
+        self.heads.push(head);
+        Ok(())
+    }
+
+    /// Returns the reader as it was when a ticket was made.
+    pub fn as_of(&self, ticket: &Ticket) -> Reader {
+        let mut past = Reader::new(self.name.clone());
+        past.heads = self.heads[..self.heads.len().min(ticket.turn.0 as usize)].to_vec();
+        let known = self.decisions.iter().take_while(|decision| decision.ordinal <= ticket.ordinal);
+        for decision in known {
+            let reverted = decision.reverted.filter(|revert| revert.ordinal <= ticket.ordinal);
+            past.record(Decision { reverted, ..decision.clone() });
+        }
+        past.ordinal = ticket.ordinal.min(self.ordinal);
+        past
+    }
+}
+
+/// What applies to a view: a reader's decisions, and edits that are about to become decisions.
+#[derive(Clone, Copy)]
+pub(crate) struct Decided<'a> {
+    pub(crate) reader: &'a Reader,
+    pub(crate) more: &'a [Edit],
+}
+
+impl<'a> Decided<'a> {
+    pub(crate) fn floor(&self) -> Option<&'a Floor> {
+        let fresh = self.more.iter().rev().find_map(|edit| as_floor(&edit.change));
+        fresh.or_else(|| {
+            let recorded = self.reader.floors.iter().rev().map(|&at| &self.reader.decisions[at]);
+            recorded.filter(|decision| decision.reverted.is_none()).find_map(|decision| as_floor(&decision.edit.change))
+        })
+    }
+
+    /// The edits that speak of entries from a place up, or of one of the entries named.
+    pub(crate) fn edits(&self, from: Seq, named: &[Seq]) -> impl Iterator<Item = &'a Edit> {
+        let within = self.reader.by_seq.range(from..);
+        let below =
+            named.iter().filter(move |&&seq| seq < from).filter_map(|seq| self.reader.by_seq.get_key_value(seq));
+        let spoken = within.chain(below).flat_map(|(_, at)| at.iter().copied());
+        let mut at: Vec<usize> = spoken.chain(self.reader.pins.iter().copied()).collect();
+        at.sort_unstable();
+        let recorded = at.into_iter().map(|at| &self.reader.decisions[at]).filter(|it| it.reverted.is_none());
+        recorded.map(|decision| &decision.edit).chain(self.more)
+    }
+
+    /// Whether a part was ever reduced, also if that was taken back.
+    pub(crate) fn touched(&self, part: PartAt) -> bool {
+        let reduces = |at: &usize| match &self.reader.decisions[*at].edit.change {
+            Change::Hide(_) => true,
+            Change::Replace { at, .. } => *at == part,
+            _ => false,
+        };
+        self.reader.by_seq.get(&part.seq).is_some_and(|at| at.iter().any(reduces))
+    }
+
+    /// How much less an entry costs for what was decided about it.
+    pub(crate) fn saved(&self, seq: Seq) -> Tokens {
+        let Some(at) = self.reader.by_seq.get(&seq) else { return Tokens(0) };
+        let live = at.iter().map(|&at| &self.reader.decisions[at]).filter(|it| it.reverted.is_none());
+        let reducing = live.filter(|it| matches!(it.edit.change, Change::Hide(_) | Change::Replace { .. }));
+        reducing.map(|it| it.edit.before - it.edit.after).sum()
+    }
+
+    pub(crate) fn pins(&self) -> impl Iterator<Item = Span> {
+        let recorded = self.reader.pins.iter().map(|&at| &self.reader.decisions[at]);
+        recorded.filter(|it| it.reverted.is_none()).filter_map(|it| match it.edit.change {
+            Change::Pin(span) => Some(span),
+            _ => None,
+        })
+    }
+
+    pub(crate) fn has_none(&self) -> bool {
+        self.reader.decisions.is_empty()
+    }
+
+    pub(crate) fn settled(&self, step: Seq, call: &CallId) -> bool {
+        let settles =
+            |change: &Change| matches!(change, Change::Settle { step: s, call: c } if *s == step && c == call);
+        let recorded = self.reader.by_seq.get(&step).into_iter().flatten().map(|&at| &self.reader.decisions[at]);
+        let mut live = recorded.filter(|it| it.reverted.is_none());
+        live.any(|it| settles(&it.edit.change)) || self.more.iter().any(|edit| settles(&edit.change))
+    }
+}
+
+fn as_floor(change: &Change) -> Option<&Floor> {
+    match change {
+        Change::Floor(floor) => Some(floor),
+        _ => None,
+    }
+}

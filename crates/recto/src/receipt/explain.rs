@@ -1,0 +1,156 @@
+//! The receipt as text, in the manner of a database's EXPLAIN.
+
+use super::{Fate, FateRow, Ledger, Overflow, Prefix, Receipt, Warning};
+use crate::edit::Reason;
+use crate::page::Mode;
+use crate::tokens::Tokens;
+use std::fmt;
+
+impl fmt::Display for Receipt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mode = match self.mode {
+            Mode::Full => "page",
+            Mode::Delta => "delta",
+            Mode::NothingNew => "nothing new",
+        };
+        let ticket = &self.ticket;
+        writeln!(
+            f,
+            "{mode} for {}  policy {}  reader {}  turn {}",
+            self.target, self.policy, ticket.reader, ticket.turn.0
+        )?;
+        write!(f, "{}", self.ledger)?;
+        writeln!(f, "  cache    {}", self.prefix)?;
+        let money = &self.money;
+        writeln!(f, "  money    {:.6} USD = {} cached + {} fresh tokens", money.usd, money.cached, money.fresh)?;
+        for warning in &self.warnings {
+            writeln!(f, "  warning  {warning}")?;
+        }
+        writeln!(f, "\n  {:<15} {:<9} {:>21}  {:<11} why", "entries", "fate", "tokens", "pass")?;
+        for row in collapsed(&self.fates) {
+            writeln!(f, "  {row}")?;
+        }
+        write!(f, "\n  page {}  inputs {}  recto {}", ticket.page, ticket.inputs, ticket.version)
+    }
+}
+
+/// Runs of rows that say the same are told as one.
+fn collapsed(rows: &[FateRow]) -> Vec<FateRow> {
+    let mut out: Vec<FateRow> = Vec::new();
+    for row in rows {
+        match out.last_mut() {
+            Some(last) if last.fate == row.fate && last.why == row.why && last.by == row.by => {
+                last.span.last = row.span.last;
+                last.entries += row.entries;
+                last.before += row.before;
+                last.after += row.after;
+            }
+            _ => out.push(row.clone()),
+        }
+    }
+    out
+}
+
+impl fmt::Display for FateRow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let fate = match self.fate {
+            Fate::Shown => "shown",
+            Fate::Changed => "changed",
+            Fate::NotShown => "not shown",
+        };
+        let tokens = match self.fate {
+            Fate::Shown => self.after.to_string(),
+            _ => format!("{} → {}", self.before, self.after),
+        };
+        let span = self.span.to_string();
+        write!(f, "{span:<15} {fate:<9} {tokens:>21}  {:<11} {}", self.by, self.why)
+    }
+}
+
+impl fmt::Display for Ledger {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.window, self.left()) {
+            (Some(window), Some(left)) => writeln!(
+                f,
+                "  window   {window} = {} used + {} reserved for the answer + {left} left",
+                self.used(),
+                self.reserve_out
+            )?,
+            _ => writeln!(f, "  window   unbounded: {} used", self.used())?,
+        }
+        let kinds = [
+            ("tools", self.tools),
+            ("system", self.system),
+            ("user", self.user),
+            ("assistant", self.assistant),
+            ("reasoning", self.reasoning),
+            ("calls", self.calls),
+            ("results", self.results),
+            ("input", self.input),
+            ("framing", self.framing),
+        ];
+        let spent = kinds.iter().filter(|(_, cost)| *cost > Tokens(0));
+        let sum: Vec<String> = spent.map(|(name, cost)| format!("{name} {cost}")).collect();
+        writeln!(f, "  used     {} = {}", self.used(), if sum.is_empty() { "nothing".into() } else { sum.join(" + ") })
+    }
+}
+
+impl fmt::Display for Prefix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(previous) = self.previous else { return write!(f, "no previous page") };
+        if self.tools_changed {
+            return write!(f, "nothing holds: other tools than on the previous page");
+        }
+        write!(f, "{} of {previous} messages ({} tokens) stand as on the previous page", self.messages, self.tokens)?;
+        match self.broken_at {
+            Some(seq) => write!(f, "; broken at {seq}"),
+            None if self.messages < previous => write!(f, "; broken after them"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Warning::MissingResult { step, call } => {
+                write!(f, "call {call} of {step} has no result; a stand-in is shown")
+            }
+            Warning::EditSkipped { by, at, why } => write!(f, "an edit by {by} at {at} was skipped: {why}"),
+            Warning::CountedBy { counter, target } => {
+                write!(f, "counted by {counter}; the model's own tokenizer is {target}")
+            }
+            Warning::CursorBeyondLog { acked } => {
+                write!(f, "the session claims {acked}, which the log doesn't hold; everything is sent")
+            }
+            Warning::TargetUnmet { cost, target } => {
+                write!(f, "history costs {cost}, more than the policy wants ({target}): the rest may not go")
+            }
+            Warning::ReadBound { from } => write!(f, "planning read no further back than {from}"),
+        }
+    }
+}
+
+impl fmt::Display for Overflow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let history = if self.is_complete { "history" } else { "history (not all of it read)" };
+        write!(
+            f,
+            "the page does not fit: {} tokens over. window {} < reserve {} + tools {} + input {} + framing {} + {history} {} \
+             (of which {} may never go)",
+            self.over,
+            self.window,
+            self.reserve_out,
+            self.tools,
+            self.input,
+            self.framing,
+            self.history,
+            self.protected
+        )?;
+        for item in &self.largest {
+            let why: &Reason = &item.why;
+            write!(f, "\n  {} costs {} and may not go: {why}", item.seq, item.cost)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,124 @@
+//! Expire: old tool results go, or keep their beginning.
+//!
+//! It removes what a tool said more than `after` acknowledged calls ago, never what the model has not seen yet, and
+//! never user text, instructions, pins or the newest item. An entry's own expiry goes before the pass's numbers.
+//! Nothing is replaced by something that isn't smaller, and nothing is reduced twice.
+
+use super::Reduce;
+use crate::edit::{Change, Edit, PartAt, Reason};
+use crate::entry::{Expiry, ExpiryAction, Part, Role, Span};
+use crate::error::Error;
+use crate::item::{Item, Kind, result_text};
+use crate::reader::Decided;
+use crate::request::Request;
+use crate::tokens::Tokens;
+use crate::view::View;
+use serde::{Deserialize, Serialize};
+
+/// The pass and its numbers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Expire {
+    /// A result expires when it is older than this many of the reader's acknowledged calls.
+    pub after: u32,
+    /// What stays of it.
+    pub action: ExpiryAction,
+    /// Nothing is touched until a batch saves this much, because every batch breaks the provider's cache; a page
+    /// that doesn't fit needs no minimum.
+    #[serde(default)]
+    pub minimum: Tokens,
+}
+
+impl Reduce for Expire {
+    fn name(&self) -> &'static str {
+        "expire"
+    }
+
+    fn propose(&self, view: &View<'_>, request: &Request<'_>) -> Vec<Edit> {
+        let candidates = view.editable().filter(|item| item.role() != Role::System);
+        let edits: Vec<Edit> = candidates.flat_map(|item| self.expired(item, view, request)).collect();
+        let saved: Tokens = edits.iter().map(|edit| edit.before - edit.after).sum();
+        let must_fit = request.budget().is_ok_and(|budget| view.cost() > budget.room()) || !view.window.is_complete;
+        if saved >= self.minimum || must_fit { edits } else { Vec::new() }
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        match self.action {
+            ExpiryAction::FirstChars(0) => {
+                Err(Error::settings("expire: first_chars is 0", "say \"remove\", or how many characters stay"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Expire {
+    fn expired(&self, item: &Item<'_>, view: &View<'_>, request: &Request<'_>) -> Vec<Edit> {
+        match item.kind() {
+            Kind::Step => {
+                let results = item.results().filter(|result| !result.is_changed);
+                let due = results.filter_map(|it| Some((it, self.due(it.at, it.expiry, request)?)));
+                due.filter_map(|(it, due)| shortened(it.at, &result_text(it.result), it.cost, due, view)).collect()
+            }
+            Kind::Late { part } => {
+                let at = PartAt { seq: item.seq(), part };
+                let is_note = item.changed_part(part).is_some_and(|it| matches!(it.why, Reason::LateResult { .. }));
+                let text = item.changed_part(part).and_then(|changed| changed.text.clone()).filter(|_| is_note);
+                let due = self.due(at, item.expiry(), request).zip(text);
+                due.and_then(|(due, text)| shortened(at, &text, view.count(&text), due, view)).into_iter().collect()
+            }
+            // Words are touched only where their own entry says so.
+            Kind::Message => own_expiry(item, view, request).into_iter().collect(),
+        }
+    }
+
+    /// The expiry that applies to a result, and its age, once it is due.
+    fn due(&self, at: PartAt, own: Option<Expiry>, request: &Request<'_>) -> Option<(Expiry, u64)> {
+        due(at, own.unwrap_or(Expiry { after: self.after, action: self.action }), request)
+    }
+}
+
+fn due(at: PartAt, expiry: Expiry, request: &Request<'_>) -> Option<(Expiry, u64)> {
+    let age = request.reader.age(at.seq);
+    let decided = Decided { reader: request.reader, more: &[] };
+    let is_due = expiry.action != ExpiryAction::Never && age > u64::from(expiry.after) && !decided.touched(at);
+    is_due.then_some((expiry, age))
+}
+
+fn own_expiry(item: &Item<'_>, view: &View<'_>, request: &Request<'_>) -> Option<Edit> {
+    let at = PartAt { seq: item.seq(), part: 0 };
+    let (expiry, age) = due(at, item.expiry()?, request)?;
+    if expiry.action == ExpiryAction::Remove {
+        let change = Change::Hide(Span::one(item.seq()));
+        let why = Reason::Removed { age, limit: expiry.after };
+        return Some(Edit { change, by: "expire".into(), why, before: item.cost(), after: Tokens(0) });
+    }
+    match item.parts() {
+        [Part::Text { text }] if item.changed_part(0).is_none() => {
+            shortened(at, text, view.count(text), (expiry, age), view)
+        }
+        _ => None,
+    }
+}
+
+/// The edit that leaves less of a text, if it is really less.
+fn shortened(at: PartAt, text: &str, before: Tokens, (expiry, age): (Expiry, u64), view: &View<'_>) -> Option<Edit> {
+    let limit = expiry.after;
+    let (short, why) = match expiry.action {
+        ExpiryAction::Never => return None,
+        ExpiryAction::Remove => {
+            let marker = format!("[removed: {} characters, handle {at}]", text.chars().count());
+            (marker, Reason::Removed { age, limit })
+        }
+        ExpiryAction::FirstChars(chars) => {
+            // Most texts are shorter than the limit; only a longer one is worth counting to its end.
+            let (cut, _) = text.char_indices().nth(chars as usize)?;
+            let (shown, of) = (chars as usize, text.chars().count());
+            let stub = format!("{}\n[… first {shown} of {of} characters, handle {at}]", &text[..cut]);
+            (stub, Reason::Compacted { age, limit, shown, of })
+        }
+    };
+    let after = view.count(&short);
+    let change = Change::Replace { at, text: short.into() };
+    (after < before).then(|| Edit { change, by: "expire".into(), why, before, after })
+}

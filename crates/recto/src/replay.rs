@@ -1,0 +1,118 @@
+//! Replay: a finished conversation, walked as its agent did, call by call.
+
+use crate::compile::{Compiled, compile};
+use crate::entry::{Role, Seq};
+use crate::error::Error;
+use crate::log::Log;
+use crate::page::Page;
+use crate::plan::plan;
+use crate::policy::Policy;
+use crate::reader::Reader;
+use crate::receipt::Ticket;
+use crate::request::{Request, Tools};
+use crate::target::Target;
+use crate::tokens::Tokens;
+
+/// The calls of a finished conversation: before each assistant message the page is planned, committed, compiled and
+/// acknowledged, as a host would have done it.
+#[derive(Debug)]
+pub struct Replay<'a> {
+    log: &'a Log,
+    policy: &'a Policy,
+    target: &'a Target,
+    tools: Option<&'a Tools>,
+    reserve: Option<Tokens>,
+    reader: Reader,
+    previous: Option<Page>,
+    /// Where the assistant messages stand.
+    replies: Vec<Seq>,
+    next: usize,
+}
+
+/// One call of a replay.
+#[derive(Debug)]
+pub struct Replayed {
+    /// Which assistant message of the conversation it leads to, from 0.
+    pub turn: usize,
+    /// Where that message stands.
+    pub reply: Seq,
+    /// The page and its receipt, or why there is none; the next calls go on as if it had not been made.
+    pub compiled: Result<Compiled, Error>,
+}
+
+impl<'a> Replay<'a> {
+    /// Returns the replay of a log under a policy, for a target.
+    pub fn new(log: &'a Log, policy: &'a Policy, target: &'a Target) -> Replay<'a> {
+        let mut replies: Vec<Seq> = log.back_by(Role::Assistant).map(|entry| entry.seq).collect();
+        replies.reverse();
+        let reader = Reader::new("replay");
+        Replay { log, policy, target, tools: None, reserve: None, reader, previous: None, replies, next: 0 }
+    }
+
+    /// Offers these tools at every call.
+    #[must_use]
+    pub fn with_tools(mut self, tools: Option<&'a Tools>) -> Replay<'a> {
+        self.tools = tools;
+        self
+    }
+
+    /// Keeps so much free for every answer.
+    #[must_use]
+    pub fn with_reserve(mut self, reserve: Option<Tokens>) -> Replay<'a> {
+        self.reserve = reserve;
+        self
+    }
+
+    /// Returns how many assistant messages there are.
+    pub fn turns(&self) -> usize {
+        self.replies.len()
+    }
+
+    /// Returns the reader as the calls so far have left it.
+    pub fn reader(&self) -> &Reader {
+        &self.reader
+    }
+
+    /// Returns the page of the last call.
+    pub fn previous(&self) -> Option<&Page> {
+        self.previous.as_ref()
+    }
+
+    /// Compiles the page of a past call again, from the log and the decisions as they were then.
+    pub fn again(&self, ticket: &Ticket) -> Result<Page, Error> {
+        let (log, reader) = (self.log.until(ticket.head), self.reader.as_of(ticket));
+        compile(&self.request(&log, &reader)).map(|compiled| compiled.page)
+    }
+
+    fn request<'r>(&'r self, log: &'r Log, reader: &'r Reader) -> Request<'r> {
+        let (tools, reserve) = (self.tools, self.reserve);
+        let previous = self.previous.as_ref();
+        Request { tools, reserve, previous, ..Request::new(log, reader, self.policy, self.target) }
+    }
+
+    fn call(&mut self, log: &Log) -> Result<Compiled, Error> {
+        let plan = plan(&self.request(log, &self.reader))?;
+        self.reader.commit(plan.edits, self.policy.digest());
+        let mut compiled = compile(&self.request(log, &self.reader))?;
+        compiled.receipt.warnings.extend(plan.warnings);
+        self.reader.acknowledge(&compiled.receipt.ticket)?;
+        self.previous = Some(compiled.page.clone());
+        Ok(compiled)
+    }
+}
+
+impl Iterator for Replay<'_> {
+    type Item = Replayed;
+
+    fn next(&mut self) -> Option<Replayed> {
+        loop {
+            let (turn, reply) = (self.next, *self.replies.get(self.next)?);
+            self.next += 1;
+            // A conversation that begins with an assistant message has nothing to send for it.
+            if let Some(head) = reply.0.checked_sub(1) {
+                let log = self.log.until(Some(Seq(head)));
+                return Some(Replayed { turn, reply, compiled: self.call(&log) });
+            }
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! Reading JSON with positions: errors point into the whole text, whatever part of it was being read.
+
+use crate::error::{Error, Place};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+/// The text that raw values are part of.
+#[derive(Clone, Copy)]
+pub(crate) struct Source<'t> {
+    pub(crate) text: &'t str,
+}
+
+/// The fields of an object, each as raw text.
+pub(crate) type Fields<'t> = BTreeMap<String, &'t RawValue>;
+
+impl<'t> Source<'t> {
+    /// Where a raw value of this text begins.
+    pub(crate) fn place(&self, raw: &RawValue) -> Place {
+        Place::at(self.text, self.offset(raw))
+    }
+
+    fn offset(&self, raw: &RawValue) -> usize {
+        (raw.get().as_ptr() as usize).saturating_sub(self.text.as_ptr() as usize)
+    }
+
+    /// Reads a raw value; `what` says what it is.
+    pub(crate) fn read<T: Deserialize<'t>>(&self, raw: &'t RawValue, what: &str) -> Result<T, Error> {
+        serde_json::from_str(raw.get()).map_err(|error| {
+            let at = self.offset(raw) + offset_in(raw.get(), error.line(), error.column());
+            Error::input(format!("{what}: {}", without_position(&error))).at(Place::at(self.text, at))
+        })
+    }
+
+    /// Returns an error at a raw value.
+    pub(crate) fn refuse(&self, raw: &RawValue, what: impl Into<String>) -> Error {
+        Error::input(what).at(self.place(raw))
+    }
+}
+
+/// The message of a JSON error without its own idea of the position.
+pub(crate) fn without_position(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    text.rsplit_once(" at line ").map_or(text.clone(), |(what, _)| what.to_string())
+}
+
+/// The byte offset of a line and column (in bytes, from 1) of a text.
+pub(crate) fn offset_in(text: &str, line: usize, column: usize) -> usize {
+    let starts = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1);
+    let start = std::iter::once(0).chain(starts).nth(line.saturating_sub(1)).unwrap_or(text.len());
+    (start + column.saturating_sub(1)).min(text.len())
+}
+
+/// Replaces escapes of lone surrogates, which no text can hold, by the replacement character, and says where they
+/// stood. Other mistakes stay for the parser to find.
+pub(crate) fn without_lone_surrogates(text: &str) -> (Cow<'_, str>, Vec<Place>) {
+    if !text.contains("\\ud") && !text.contains("\\uD") {
+        return (Cow::Borrowed(text), Vec::new());
+    }
+    let (bytes, mut lone, mut at) = (text.as_bytes(), Vec::new(), 0);
+    while at < bytes.len() {
+        if bytes[at] != b'\\' {
+            at += 1;
+            continue;
+        }
+        match surrogate(bytes, at) {
+            Some(0xD800..=0xDBFF) if matches!(surrogate(bytes, at + 6), Some(0xDC00..=0xDFFF)) => at += 12,
+            Some(_) => {
+                lone.push(at);
+                at += 6;
+            }
+            // An escape of something else, such as `\\`, takes two bytes.
+            None => at += 2,
+        }
+    }
+    let places = lone.iter().map(|&at| Place::at(text, at)).collect();
+    let mut fixed = String::with_capacity(text.len());
+    let mut done = 0;
+    for at in lone {
+        fixed.push_str(&text[done..at]);
+        fixed.push_str("\\ufffd");
+        done = at + 6;
+    }
+    fixed.push_str(&text[done..]);
+    (Cow::Owned(fixed), places)
+}
+
+/// The surrogate that an escape at this place stands for, if it stands for one.
+fn surrogate(bytes: &[u8], at: usize) -> Option<u32> {
+    let digits = bytes.get(at..at + 6)?.strip_prefix(b"\\u")?;
+    let code = u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
+    (0xD800..=0xDFFF).contains(&code).then_some(code)
+}
