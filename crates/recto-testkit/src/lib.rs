@@ -1,1 +1,7 @@
-//! What Recto's own tests share.
+//! What Recto's own tests share: generated stories, a host that lives through them, and checks written apart from
+//! the code they check.
+
+pub mod check; // what must hold for every page, judged from its bytes
+pub mod shared; // transcripts that are not part of the project
+pub mod story; // generated conversations with everything that goes wrong in real ones
+pub mod world; // a host: appends, plans, commits, compiles, acknowledges

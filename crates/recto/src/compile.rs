@@ -39,7 +39,7 @@ fn compile_with(request: &Request<'_>, more: &[Edit]) -> Result<Compiled, Error>
     let budget = request.budget()?;
     let bound = request.target.window.map_or(Tokens(u64::MAX), |it| Tokens(it.0.saturating_mul(READ_WINDOWS_MAX)));
     let view = View::of(request, Decided { reader: request.reader, more }, bound, Purpose::Compile);
-    if view.cost() > budget.room() || !view.window.is_complete {
+    if budget.over(view.cost()) > Tokens(0) || !view.window.is_complete {
         return Err(Overflow::of(&view, request, &budget).into());
     }
     let mut ledger = Ledger::of(&budget);

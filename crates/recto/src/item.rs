@@ -151,6 +151,14 @@ impl<'a> Item<'a> {
         })
     }
 
+    /// Returns the call that a late result answers.
+    pub fn late_call(&self) -> Option<&CallId> {
+        match self.kind {
+            Kind::Late { part } => Some(&as_result(self.entry, part).call),
+            _ => None,
+        }
+    }
+
     /// Returns the calls that have no result on the page.
     pub fn unanswered(&self) -> impl Iterator<Item = &CallId> {
         self.answers.iter().filter(|answer| answer.result.is_none()).map(|answer| &self.call(answer).id)

@@ -126,9 +126,13 @@ impl Log {
         Ok(seq)
     }
 
-    /// Counts an entry without appending it: the input of a call that may still fail.
+    /// Counts an entry without appending it: the input of a call that may still fail. An input that says nothing is
+    /// refused, since no page would show it.
     pub fn draft(&self, entry: Entry) -> Result<Counted, Error> {
         check(&entry)?;
+        if entry.parts.iter().all(|part| matches!(part, Part::Text { text } if text.is_empty())) {
+            return Err(Error::input("the input is empty").hinting("leave it out, or say something"));
+        }
         Ok(Counted::new(self.head.map_or(Seq(0), Seq::next), entry, &*self.counter))
     }
 

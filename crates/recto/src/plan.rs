@@ -51,12 +51,17 @@ fn plan_within(request: &Request<'_>, room: Tokens, bound: Tokens) -> (Plan, boo
     }
     let mut warnings: Vec<_> =
         request.policy.reduce.iter().filter_map(|pass| pass.as_reduce().unmet(&view, request)).collect();
-    let is_complete = view.window.is_complete;
-    let had_space = before_floor.unwrap_or_else(|| view.cost()) < Tokens(room.0 / 4 * 3);
-    if !is_complete && had_space {
+    if view.window.is_complete {
+        return (Plan { edits: above_the_floor(edits), warnings }, true);
+    }
+    let has_floor = edits.iter().any(|edit| matches!(edit.change, Change::Floor(_)));
+    let had_space = before_floor.is_some_and(|cost| cost < Tokens(room.0 / 4 * 3));
+    if had_space || !has_floor {
         warnings.push(Warning::ReadBound { from: view.window.start });
     }
-    (Plan { edits: above_the_floor(edits), warnings }, is_complete || !had_space)
+    // Without a floor there is no page either way, and edits of what happened to be read would be no plan.
+    let edits = if has_floor { above_the_floor(edits) } else { Vec::new() };
+    (Plan { edits, warnings }, has_floor && !had_space)
 }
 
 /// Leaves out edits of what the same plan puts below the floor.

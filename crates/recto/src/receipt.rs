@@ -211,6 +211,13 @@ pub enum Warning {
         /// The call.
         call: CallId,
     },
+    /// A pin speaks of something that had gone below the floor before; it does not bring it back.
+    PinBelowFloor {
+        /// What was pinned.
+        at: Span,
+        /// The floor.
+        floor: Seq,
+    },
     /// An edit was not applied.
     EditSkipped {
         /// The pass that proposed it.
@@ -302,7 +309,7 @@ impl Overflow {
         largest.sort_by_key(|item| (std::cmp::Reverse(item.cost), item.seq));
         largest.truncate(LARGEST_MAX);
         let window = budget.window.unwrap_or(Tokens(u64::MAX));
-        let over = history + reserve_out + tools + input + framing - window;
+        let over = budget.over(history);
         let is_complete = view.window.is_complete;
         Overflow { window, reserve_out, tools, input, framing, history, protected, over, largest, is_complete }
     }

@@ -87,8 +87,17 @@ pub(crate) struct Budget {
 impl Budget {
     /// What is left for history; unbounded windows have room for everything.
     pub(crate) fn room(&self) -> Tokens {
-        let unbounded = Tokens(u64::MAX / 4);
-        self.window.unwrap_or(unbounded) - self.reserve_out - self.tools - self.input - self.framing
+        self.window.unwrap_or(Tokens(u64::MAX / 4)) - self.beside()
+    }
+
+    /// By how much a history of this cost is too long.
+    pub(crate) fn over(&self, history: Tokens) -> Tokens {
+        self.window.map_or(Tokens(0), |window| self.beside() + history - window)
+    }
+
+    /// What goes beside the history.
+    fn beside(&self) -> Tokens {
+        self.reserve_out + self.tools + self.input + self.framing
     }
 }
 

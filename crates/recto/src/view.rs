@@ -55,6 +55,11 @@ impl<'a> View<'a> {
         view.select(request);
         view.mark(request);
         view.apply(edits);
+        if let Some(floor) = view.window.floor {
+            let late = decided.pins().filter(|span| span.last < floor.at);
+            let gone = late.filter(|span| !floor.keeps.iter().any(|&seq| span.contains(seq)));
+            view.warnings.extend(gone.map(|at| Warning::PinBelowFloor { at, floor: floor.at }));
+        }
         view
     }
 
@@ -126,8 +131,9 @@ impl<'a> View<'a> {
         }
         // With an input, that is what the model must answer.
         if request.input.is_none() {
-            let mut shown = self.items.iter_mut().rev().filter(|item| item.is_shown());
-            if let Some(item) = shown.next() {
+            // Several late results may stand in one entry; entries stay or go whole.
+            let newest = self.items.iter().rev().find(|item| item.is_shown()).map(Item::seq);
+            for item in self.items.iter_mut().rev().take_while(|item| Some(item.seq()) == newest) {
                 item.keep.get_or_insert(Reason::Newest);
             }
             let mut users = self.items.iter_mut().rev().filter(|item| item.is_shown() && item.opens_exchange());

@@ -116,6 +116,9 @@ impl fmt::Display for Warning {
             Warning::MissingResult { step, call } => {
                 write!(f, "call {call} of {step} has no result; a stand-in is shown")
             }
+            Warning::PinBelowFloor { at, floor } => {
+                write!(f, "the pin on {at} comes too late: it went below the floor at {floor} before")
+            }
             Warning::EditSkipped { by, at, why } => write!(f, "an edit by {by} at {at} was skipped: {why}"),
             Warning::CountedBy { counter, target } => {
                 write!(f, "counted by {counter}; the model's own tokenizer is {target}")

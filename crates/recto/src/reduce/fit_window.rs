@@ -97,7 +97,10 @@ impl FitWindow {
         let was_open = view.window.floor.into_iter().flat_map(|floor| floor.open.iter().cloned());
         let gone = below.iter().filter(|item| !self.protects(item, first));
         let unanswered = gone.flat_map(Item::unanswered).cloned();
-        let mut open: Vec<CallId> = was_open.chain(view.unread_calls.iter().cloned()).chain(unanswered).collect();
+        // A late note that stays must not look like an answer to nothing.
+        let noted = below.iter().filter(|item| self.protects(item, first)).filter_map(Item::late_call).cloned();
+        let unread = view.unread_calls.iter().cloned();
+        let mut open: Vec<CallId> = was_open.chain(unread).chain(noted).chain(unanswered).collect();
         open.drain(..open.len().saturating_sub(OPEN_CALLS_MAX));
         Floor { at: cut.seq, keeps, open }
     }

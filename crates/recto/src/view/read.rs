@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 /// The most instructions that are read from below; older ones are left out, and the receipt says so.
 pub(crate) const SYSTEM_ENTRIES_MAX: usize = 1_000;
 /// The most pinned entries that are read from below.
-pub(crate) const PINNED_ENTRIES_MAX: u64 = 1_000;
+pub(crate) const PINNED_ENTRIES_MAX: usize = 1_000;
 /// How far around a pinned entry the rest of its step is looked for.
 const STEP_REACH: u64 = 64;
 
@@ -50,32 +50,36 @@ pub(crate) fn window<'a>(request: &Request<'a>, decided: Decided<'a>, bound: Tok
     }
     entries.reverse();
     let start = if is_complete { bottom } else { entries.first().map_or(bottom, |entry| entry.seq) };
-    let named = named(log, start, edge, decided, is_complete);
+    let unread = (!is_complete).then_some(bottom);
+    let named = named(log, start, edge, decided, unread);
     Window { log, floor, edge, start, named, entries, is_complete }
 }
 
-/// Entries below the start that are shown all the same: instructions always, what the floor names, pins, and where
-/// the reading stopped early, the first and the last user words.
-fn named<'a>(log: &'a Log, start: Seq, edge: Option<Seq>, decided: Decided<'a>, is_complete: bool) -> Vec<&'a Counted> {
-    let mut named: BTreeMap<Seq, &Counted> = BTreeMap::new();
+/// Entries below the start that are read all the same: instructions, and what the floor names. Where the reading
+/// stopped early, also what the next floor may want to name from the stretch that was not read.
+fn named<'a>(
+    log: &'a Log,
+    start: Seq,
+    edge: Option<Seq>,
+    decided: Decided<'a>,
+    unread: Option<Seq>,
+) -> Vec<&'a Counted> {
     if start.0 == 0 {
         return Vec::new();
     }
     let system = log.back_by(Role::System).filter(|entry| entry.seq < start).take(SYSTEM_ENTRIES_MAX);
-    named.extend(system.map(|entry| (entry.seq, entry)));
-    let mut wanted: Vec<Seq> = decided.floor().map_or(Vec::new(), |floor| floor.keeps.clone());
-    for span in decided.pins() {
-        let upto = span.last.0.min(start.0.saturating_sub(1));
-        let seqs = (span.first.0..=upto).take(PINNED_ENTRIES_MAX as usize);
-        wanted.extend(seqs.flat_map(|seq| whole_step(log, Seq(seq))));
-    }
-    if !is_complete {
-        let from = edge.unwrap_or_default();
-        wanted.extend(log.first_by(Role::User, from).map(|entry| entry.seq));
+    let mut named: BTreeMap<Seq, &Counted> = system.map(|entry| (entry.seq, entry)).collect();
+    let mut wanted: Vec<Seq> = decided.floor().into_iter().flat_map(|floor| floor.keeps.iter().copied()).collect();
+    if let Some(bottom) = unread {
+        wanted.extend(log.first_by(Role::User, bottom).map(|entry| entry.seq));
         wanted.extend(log.back_by(Role::User).next().map(|entry| entry.seq));
+        for span in decided.pins() {
+            let pinned = (span.first.max(bottom).0..=span.last.0.min(start.0 - 1)).take(PINNED_ENTRIES_MAX);
+            wanted.extend(pinned.flat_map(|seq| whole_step(log, Seq(seq))));
+        }
     }
-    let visible = |seq: &Seq| *seq < start && edge.is_none_or(|edge| *seq >= edge);
-    for entry in wanted.into_iter().filter(visible).filter_map(|seq| log.get(seq)) {
+    let is_below = |seq: &Seq| *seq < start && edge.is_none_or(|edge| *seq >= edge);
+    for entry in wanted.into_iter().filter(is_below).filter_map(|seq| log.get(seq)) {
         named.insert(entry.seq, entry);
     }
     named.into_values().collect()

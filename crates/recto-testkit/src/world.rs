@@ -1,0 +1,242 @@
+//! A host that lives through a story: it appends, plans, commits, compiles and acknowledges with the real functions.
+
+use crate::story::{Event, Story, Words};
+use recto::edit::Change;
+use recto::entry::{Call, CallId, Part, Reasoning, Redaction, Status, ToolResult};
+use recto::log::Counted;
+use recto::receipt::Ticket;
+use recto::request::Tools;
+use recto::target::{Memory, Reasoned};
+use recto::{
+    Compiled, Entry, Error, Log, Plan, Policy, Reader, Request, Role, Seq, Session, Span, Target, Tokenizer, Tokens,
+    compile, plan,
+};
+
+/// What no output may hold.
+pub const SECRET: &str = "sk-canary-7f3a";
+const LABEL: &str = "[redacted:key]";
+
+/// A host and its conversation.
+#[derive(Debug)]
+pub struct World {
+    /// The model it calls.
+    pub target: Target,
+    /// The policy in force.
+    pub policy: Policy,
+    /// What was said.
+    pub log: Log,
+    /// Who reads.
+    pub reader: Reader,
+    /// What the provider holds, if it remembers.
+    pub session: Session,
+    /// The tools offered.
+    pub tools: Tools,
+    /// Whether redactions are left off, to show that the check for secrets finds them.
+    pub careless: bool,
+    reserve: Tokens,
+    calls: Vec<CallId>,
+    answered: Vec<bool>,
+    inputs: u64,
+}
+
+/// A call that was tried.
+#[derive(Debug)]
+pub struct Called {
+    /// What was said with it.
+    pub input: Option<Counted>,
+    /// What was planned.
+    pub plan: Plan,
+    /// What came out.
+    pub compiled: Result<Compiled, Error>,
+    /// What the provider held before it.
+    pub session: Session,
+}
+
+impl World {
+    /// Returns the host of a story, before anything has happened.
+    pub fn new(story: &Story) -> World {
+        let mut target = Target::eval().with_window(Some(Tokens(story.window)));
+        target.tokenizer = Tokenizer::Chars4;
+        target.message_overhead = Tokens(story.overhead);
+        target.memory = if story.remembers { Memory::Session } else { Memory::Stateless };
+        target.reasoning = if story.takes_reasoning { Reasoned::Text } else { Reasoned::Dropped };
+        let tool = r#"{"type":"function","function":{"name":"look"}}"#;
+        World {
+            target,
+            policy: story.policy.clone(),
+            log: Log::counted_by(Tokenizer::Chars4),
+            reader: Reader::new("main"),
+            session: Session::default(),
+            tools: Tools::counted([tool.into()], &Tokenizer::Chars4),
+            careless: false,
+            reserve: Tokens(story.reserve),
+            calls: Vec::new(),
+            answered: Vec::new(),
+            inputs: 0,
+        }
+    }
+
+    /// Lets something happen that is no call.
+    pub fn happen(&mut self, event: &Event) {
+        match event {
+            Event::System(words) => self.append(Entry::new(Role::System, []), &[words]),
+            Event::User(words) => self.append(Entry::new(Role::User, []), &[words]),
+            Event::Edge(words) => self.append(Entry { edge: true, ..Entry::new(Role::User, []) }, &[words]),
+            Event::Say { words, thought, status } => self.say(words, thought.as_ref(), *status),
+            Event::Step { words, calls, status } => self.step(words, calls, *status),
+            Event::Result { back, words, is_error, with_another } => {
+                self.result(*back, words, *is_error, *with_another)
+            }
+            Event::AllResults(words) => self.all_results(words),
+            Event::Orphan(words) => self.append_results(vec![("nobody".into(), words, false)]),
+            Event::Pin { back } => {
+                if let Some(seq) = self.log.head().and_then(|head| head.0.checked_sub(*back as u64)) {
+                    self.reader.pin(Span::one(Seq(seq)));
+                }
+            }
+            Event::Revert => {
+                let last = self.reader.decisions().iter().rev().find(|decision| decision.reverted.is_none());
+                // A call that was shown unanswered was shown unanswered: that can't be taken back.
+                if let Some(last) = last.filter(|it| !matches!(it.edit.change, Change::Settle { .. })) {
+                    let ordinal = last.ordinal;
+                    self.reader.revert(ordinal).expect("the decision exists and was not reverted");
+                }
+            }
+            Event::Call { .. } => {}
+        }
+    }
+
+    /// Calls the model: plan, commit, compile.
+    pub fn call(&mut self, input: Option<&Words>) -> Called {
+        // Nobody can say nothing.
+        let said = input.filter(|words| words.has_secret || !words.text.is_empty());
+        let input = said.map(|words| {
+            self.inputs += 1;
+            let id = format!("input-{}", self.inputs);
+            let entry = Entry { id: Some(id.as_str().into()), ..Entry::new(Role::User, []) };
+            let entry = self.with_texts(entry, &[words]);
+            self.log.draft(entry).expect("a user's text can be drafted")
+        });
+        let session = self.session.clone();
+        let planned = plan(&self.request(input.as_ref())).expect("the settings are right");
+        self.reader.commit(planned.edits.clone(), self.policy.digest());
+        let compiled = compile(&self.request(input.as_ref()));
+        Called { input, plan: planned, compiled, session }
+    }
+
+    /// Returns the request of a call with this input.
+    pub fn request<'a>(&'a self, input: Option<&'a Counted>) -> Request<'a> {
+        Request {
+            tools: Some(&self.tools),
+            input,
+            reserve: Some(self.reserve),
+            session: Some(&self.session),
+            ..Request::new(&self.log, &self.reader, &self.policy, &self.target)
+        }
+    }
+
+    /// Compiles the page of a past call again.
+    pub fn again(&self, called: &Called, ticket: &Ticket) -> Compiled {
+        let (log, reader) = (self.log.until(ticket.head), self.reader.as_of(ticket));
+        let request = self.request(called.input.as_ref());
+        let request = Request { log: &log, reader: &reader, session: Some(&called.session), ..request };
+        compile(&request).expect("what fitted once fits again")
+    }
+
+    /// The call went well: its input is appended, and the reply.
+    pub fn acknowledge(&mut self, called: &Called) {
+        let ticket = &called.compiled.as_ref().expect("only a call that has a page can go well").receipt.ticket;
+        self.reader.acknowledge(ticket).expect("the ticket is the newest");
+        let mut sent = ticket.head;
+        if let Some(input) = &called.input {
+            sent = Some(self.log.append(input.original().clone()).expect("it was drafted"));
+        }
+        self.session.acknowledge(sent, []);
+    }
+
+    fn say(&mut self, words: &Words, thought: Option<&Words>, status: Status) {
+        let mut entry = self.with_texts(Entry { status, ..Entry::new(Role::Assistant, []) }, &[words]);
+        if let Some(thought) = thought {
+            let text = thought.text.as_str().into();
+            let parts =
+                entry.parts.iter().cloned().chain([Part::Reasoning(Reasoning { text, ..Reasoning::default() })]);
+            entry.parts = parts.collect();
+        }
+        self.log.append(entry).expect("a model may speak and think");
+    }
+
+    fn step(&mut self, words: &Words, calls: &[Words], status: Status) {
+        let mut entry = self.with_texts(Entry { status, ..Entry::new(Role::Assistant, []) }, &[words]);
+        let mut parts = entry.parts.to_vec();
+        for arguments in calls {
+            // Some providers use the same ids again in every step.
+            let id: CallId = format!("call_{}", self.calls.len() % 23).into();
+            let (text, redaction) = self.text(arguments, parts.len());
+            parts.push(Part::Call(Call::new(id.as_str(), "look", text)));
+            entry.redactions.extend(redaction);
+            self.calls.push(id);
+            self.answered.push(false);
+        }
+        entry.parts = parts.into();
+        self.log.append(entry).expect("call ids differ within a step");
+    }
+
+    fn result(&mut self, back: usize, words: &Words, is_error: bool, with_another: bool) {
+        let Some(at) = self.calls.len().checked_sub(back + 1) else { return };
+        let mut results = vec![(self.calls[at].clone(), words, is_error)];
+        if with_another {
+            results.push((self.calls[self.calls.len() - 1].clone(), words, false));
+        }
+        self.answered[at] = true;
+        self.append_results(results);
+    }
+
+    fn all_results(&mut self, words: &Words) {
+        let open = (0..self.calls.len()).filter(|&at| !self.answered[at]);
+        let open: Vec<_> = open.map(|at| self.calls[at].clone()).collect();
+        self.answered.fill(true);
+        for call in open {
+            self.append_results(vec![(call, words, false)]);
+        }
+    }
+
+    fn append_results(&mut self, results: Vec<(CallId, &Words, bool)>) {
+        let mut entry = Entry::new(Role::Tool, []);
+        let mut parts = Vec::new();
+        for (call, words, is_error) in results {
+            let (text, redaction) = self.text(words, parts.len());
+            parts.push(Part::Result(ToolResult { is_error, ..ToolResult::text(call, text) }));
+            entry.redactions.extend(redaction);
+        }
+        entry.parts = parts.into();
+        self.log.append(entry).expect("results stand in tool entries");
+    }
+
+    fn append(&mut self, entry: Entry, words: &[&Words]) {
+        let entry = self.with_texts(entry, words);
+        self.log.append(entry).expect("texts can be appended");
+    }
+
+    fn with_texts(&self, mut entry: Entry, words: &[&Words]) -> Entry {
+        let mut parts = Vec::new();
+        for words in words {
+            let (text, redaction) = self.text(words, parts.len());
+            parts.push(Part::text(text));
+            entry.redactions.extend(redaction);
+        }
+        entry.parts = parts.into();
+        entry
+    }
+
+    /// The text of some words, with the secret put in the middle and marked.
+    fn text(&self, words: &Words, part: usize) -> (String, Option<Redaction>) {
+        if !words.has_secret {
+            return (words.text.clone(), None);
+        }
+        let middle = words.text.char_indices().nth(words.text.chars().count() / 2).map_or(0, |(at, _)| at);
+        let text = format!("{}{SECRET}{}", &words.text[..middle], &words.text[middle..]);
+        let (start, end) = (middle, middle + SECRET.len());
+        let redaction = Redaction { part, piece: 0, start, end, label: LABEL.into() };
+        (text, (!self.careless).then_some(redaction))
+    }
+}

@@ -1,0 +1,287 @@
+//! The properties (a) to (j) that hold for every compile, over many turns of generated stories, on the real functions.
+
+use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::{Config, TestRunner};
+use recto::edit::Change;
+use recto::page::{Mode, Page};
+use recto::target::Memory;
+use recto::{Log, Role, Seq, plan, wire};
+use recto_testkit::check;
+use recto_testkit::story::{Event, Story, story};
+use recto_testkit::world::{Called, SECRET, World};
+use serde_json::Value;
+use std::collections::HashSet;
+
+const CASES: u32 = 10_000;
+const CASES_LONG: u32 = 200_000;
+
+fn cases() -> u32 {
+    if std::env::var_os("RECTO_LONG").is_some() { CASES_LONG } else { CASES }
+}
+
+fn for_all_stories(length: usize, law: impl Fn(&Story) -> Result<(), String>) {
+    let config = Config { cases: cases(), failure_persistence: None, max_shrink_iters: 20_000, ..Config::default() };
+    let mut runner =
+        TestRunner::new_with_rng(config, proptest::test_runner::TestRng::deterministic_rng(Default::default()));
+    let verdict = runner.run(&story(length), |story| law(&story).map_err(TestCaseError::fail));
+    verdict.unwrap_or_else(|failure| panic!("{failure}"));
+}
+
+/// Lives through a story and checks every law after every call.
+fn live(story: &Story) -> Result<(), String> {
+    let mut world = World::new(story);
+    let mut past: Vec<(Called, Vec<u8>)> = Vec::new();
+    let mut sent: HashSet<Seq> = HashSet::new();
+    let mut acknowledged: Option<Page> = None;
+    // Whether anything but appends has happened since the last page that was acknowledged.
+    let mut was_decided = false;
+    for event in &story.events {
+        let Event::Call { input, succeeds } = event else {
+            world.happen(event);
+            was_decided |= matches!(event, Event::Revert | Event::Edge(_) | Event::Pin { .. });
+            continue;
+        };
+        let before = digest(&world.log);
+        let called = world.call(input.as_ref());
+        (before == digest(&world.log)).then_some(()).ok_or("(d) the log has changed")?;
+        let idle = plan(&world.request(called.input.as_ref())).map_err(|error| error.to_string())?;
+        if !idle.edits.is_empty() {
+            return Err(format!("(i) planning again plans {:?} after {:?}", idle.edits, called.plan.edits));
+        }
+        was_decided |= called.plan.edits.iter().any(|edit| !matches!(edit.change, Change::Settle { .. }));
+        let Ok(compiled) = &called.compiled else {
+            overflow(&called)?;
+            continue;
+        };
+        let body = wire::openai_chat::encode(&compiled.page, &world.target);
+        one_page(&world, &called, &body)?;
+        if let Some(previous) = acknowledged.as_ref().filter(|_| !was_decided) {
+            stable_prefix(previous, &compiled.page)?;
+        }
+        if *succeeds {
+            at_most_once(&compiled.page, &mut sent)?;
+            if world.target.memory == Memory::Stateless {
+                acknowledged = Some(compiled.page.clone());
+                was_decided = false;
+            }
+            world.acknowledge(&called);
+        }
+        past.push((called, body));
+    }
+    for (called, body) in &past {
+        let ticket = &called.compiled.as_ref().map_err(|error| error.to_string())?.receipt.ticket;
+        let again = world.again(called, ticket);
+        if wire::openai_chat::encode(&again.page, &world.target) != *body || again.receipt.ticket != *ticket {
+            return Err(format!("(j) turn {} compiles to another page now", ticket.turn.0));
+        }
+    }
+    Ok(())
+}
+
+/// The laws that one compiled page must keep.
+fn one_page(world: &World, called: &Called, body: &[u8]) -> Result<(), String> {
+    let compiled = called.compiled.as_ref().map_err(|error| error.to_string())?;
+    let (page, receipt) = (&compiled.page, &compiled.receipt);
+    let json: Value = serde_json::from_slice(body).map_err(|error| error.to_string())?;
+    let messages = json["messages"].as_array().ok_or("no messages")?;
+    check::pairs(messages, page.mode != Mode::Full).map_err(|what| format!("(a) {what}"))?;
+    if page.mode == Mode::Full && !messages.is_empty() {
+        let violations = wire::openai_chat::validate(body);
+        (violations.is_empty())
+            .then_some(())
+            .ok_or_else(|| format!("(a) the provider would refuse it: {violations:?}"))?;
+    }
+    check::fates(&receipt.fates, &world.log).map_err(|what| format!("(b) {what}"))?;
+    let cost: u64 = page.messages.iter().map(|message| message.cost.0).sum();
+    check::budget(receipt, cost).map_err(|what| format!("(c) {what}"))?;
+    let again = recto::compile(&world.request(called.input.as_ref())).map_err(|error| error.to_string())?;
+    (again == *compiled).then_some(()).ok_or("(e) the same request gives another page")?;
+    no_secret(world, called, body)?;
+    present(world, called, messages)
+}
+
+/// (c) What does not fit says by how much.
+fn overflow(called: &Called) -> Result<(), String> {
+    let error = called.compiled.as_ref().expect_err("only called for errors");
+    let overflow = error.overflow().ok_or(format!("(c) not an overflow: {error}"))?;
+    let sum = overflow.reserve_out + overflow.tools + overflow.input + overflow.framing + overflow.history;
+    let adds_up = sum == overflow.window + overflow.over && overflow.over.0 > 0;
+    if adds_up && !error.to_string().contains(SECRET) {
+        Ok(())
+    } else {
+        Err(format!("(c) {overflow:?} does not add up"))
+    }
+}
+
+/// (f) What was acknowledged is not sent again to a provider that remembers.
+fn at_most_once(page: &Page, sent: &mut HashSet<Seq>) -> Result<(), String> {
+    let seqs: Vec<Seq> = page.messages.iter().filter_map(|message| message.seq).collect();
+    if page.mode == Mode::Delta {
+        if let Some(twice) = seqs.iter().find(|seq| sent.contains(seq)) {
+            return Err(format!("(f) {twice} was sent before"));
+        }
+    }
+    sent.extend(seqs);
+    Ok(())
+}
+
+/// (g) No secret in page, receipt, ticket, warnings or decisions.
+fn no_secret(world: &World, called: &Called, body: &[u8]) -> Result<(), String> {
+    let receipt = &called.compiled.as_ref().map_err(|error| error.to_string())?.receipt;
+    let outputs = [
+        String::from_utf8_lossy(body).into_owned(),
+        receipt.to_string(),
+        serde_json::to_string(receipt).map_err(|error| error.to_string())?,
+        serde_json::to_string(world.reader.decisions()).map_err(|error| error.to_string())?,
+    ];
+    match outputs.iter().find(|output| output.contains(SECRET)) {
+        Some(output) => Err(format!("(g) a secret in {output}")),
+        None => Ok(()),
+    }
+}
+
+/// (h) All instructions and the input stand on the page, the input last.
+fn present(world: &World, called: &Called, messages: &[Value]) -> Result<(), String> {
+    let page = &called.compiled.as_ref().map_err(|error| error.to_string())?.page;
+    if let Some(input) = &called.input {
+        let last = page.messages.last().ok_or("(h) no message at all")?;
+        let is_there = last.seq.is_none() && last.digest == input.digest && messages.len() == page.messages.len();
+        is_there.then_some(()).ok_or("(h) the input is not the last message")?;
+    }
+    if page.mode != Mode::Full {
+        return Ok(());
+    }
+    let shown: HashSet<Seq> = page.messages.iter().filter_map(|message| message.seq).collect();
+    let is_empty = |entry: &recto::log::Counted| {
+        entry.shown().iter().all(|part| matches!(part, recto::Part::Text { text } if text.is_empty()))
+    };
+    let missing = world.log.back_by(Role::System).find(|entry| !is_empty(entry) && !shown.contains(&entry.seq));
+    missing.map_or(Ok(()), |entry| Err(format!("(h) instructions {} are missing", entry.seq)))
+}
+
+/// Law 6: without a decision, what was acknowledged stands unchanged at the beginning of the next page.
+fn stable_prefix(previous: &Page, page: &Page) -> Result<(), String> {
+    let same = previous.messages.iter().zip(&page.messages).take_while(|(old, new)| old.digest == new.digest).count();
+    if same == previous.messages.len() {
+        Ok(())
+    } else {
+        Err(format!("the prefix broke at message {same} without a decision"))
+    }
+}
+
+fn digest(log: &Log) -> Vec<recto::digest::Digest> {
+    log.back().map(|entry| entry.digest).collect()
+}
+
+#[test]
+fn every_compile_keeps_the_laws_a_to_j() {
+    for_all_stories(40, live);
+}
+
+#[test]
+fn a_secret_that_nobody_marked_is_found_by_the_check() {
+    let leaks = std::cell::Cell::new(0);
+    for_all_stories_until(|story| {
+        let mut world = World::new(story);
+        world.careless = true;
+        for event in &story.events {
+            if let Event::Call { input, .. } = event {
+                let called = world.call(input.as_ref());
+                if let Ok(compiled) = &called.compiled {
+                    let body = wire::openai_chat::encode(&compiled.page, &world.target);
+                    leaks.set(leaks.get() + u32::from(no_secret(&world, &called, &body).is_err()));
+                }
+            } else {
+                world.happen(event);
+            }
+        }
+    });
+    assert!(leaks.get() > 10, "only {} leaks were noticed: the check for secrets can't fail", leaks.get());
+}
+
+fn for_all_stories_until(mut see: impl FnMut(&Story)) {
+    let mut runner = TestRunner::deterministic();
+    for _ in 0..300 {
+        let tree = story(40).new_tree(&mut runner).expect("stories can always be told");
+        see(&tree.current());
+    }
+}
+
+#[test]
+fn the_stories_hold_what_they_promise() {
+    use recto::edit::Reason;
+    let mut seen: HashSet<&str> = HashSet::new();
+    for_all_stories_until(|story| {
+        let mut world = World::new(story);
+        for event in &story.events {
+            let Event::Call { input, succeeds } = event else {
+                world.happen(event);
+                continue;
+            };
+            let called = world.call(input.as_ref());
+            let Ok(compiled) = &called.compiled else {
+                seen.insert("overflow");
+                continue;
+            };
+            for row in &compiled.receipt.fates {
+                seen.insert(match &row.why {
+                    Reason::OrphanResult { .. } => "orphan",
+                    Reason::LateResult { .. } => "late",
+                    Reason::Duplicate { .. } => "doubled",
+                    Reason::BelowFloor { .. } => "floor",
+                    Reason::KeptByFloor { .. } => "kept by the floor",
+                    Reason::BeforeEdge { .. } => "edge",
+                    Reason::BeforeCursor { .. } => "delta",
+                    Reason::Compacted { .. } => "compacted",
+                    Reason::Removed { .. } => "removed",
+                    Reason::Status { .. } => "status",
+                    Reason::Pinned => "pinned",
+                    Reason::Empty => "empty",
+                    _ => "other",
+                });
+            }
+            let missing = |it: &recto::receipt::Warning| matches!(it, recto::receipt::Warning::MissingResult { .. });
+            if compiled.receipt.warnings.iter().any(missing) {
+                seen.insert("missing");
+            }
+            if called.plan.edits.iter().any(|edit| matches!(edit.change, Change::Settle { .. })) {
+                seen.insert("settled");
+            }
+            if *succeeds {
+                world.acknowledge(&called);
+            }
+        }
+    });
+    for kind in [
+        "overflow",
+        "orphan",
+        "late",
+        "doubled",
+        "floor",
+        "kept by the floor",
+        "edge",
+        "delta",
+        "compacted",
+        "removed",
+        "status",
+        "pinned",
+        "empty",
+        "missing",
+        "settled",
+    ] {
+        assert!(seen.contains(kind), "no story has a case of {kind:?}: {seen:?}");
+    }
+}
+
+#[test]
+fn a_parted_pair_is_found_by_the_check() {
+    let call = serde_json::json!({"role": "assistant", "tool_calls": [{"id": "a"}]});
+    let result = serde_json::json!({"role": "tool", "tool_call_id": "a"});
+    let user = serde_json::json!({"role": "user", "content": "hi"});
+    assert!(check::pairs(&[call.clone(), result.clone(), user.clone()], false).is_ok());
+    assert!(check::pairs(&[call.clone(), user.clone(), result.clone()], false).is_err());
+    assert!(check::pairs(&[result.clone(), user], false).is_err());
+    assert!(check::pairs(&[call.clone(), result.clone(), result], false).is_err());
+    assert!(check::pairs(&[call], false).is_err());
+}
