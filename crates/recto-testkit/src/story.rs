@@ -60,7 +60,7 @@ pub enum Event {
         words: Words,
         /// Whether the tool failed.
         is_error: bool,
-        /// Whether a second result of the same call comes in the same entry.
+        /// Whether the same result comes twice.
         with_another: bool,
     },
     /// Every call that has no result yet gets one.

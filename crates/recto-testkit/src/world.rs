@@ -88,7 +88,7 @@ impl World {
                 self.result(*back, words, *is_error, *with_another)
             }
             Event::AllResults(words) => self.all_results(words),
-            Event::Orphan(words) => self.append_results(vec![("nobody".into(), words, false)]),
+            Event::Orphan(words) => self.append_result("nobody".into(), words, false),
             Event::Pin { back } => {
                 if let Some(seq) = self.log.head().and_then(|head| head.0.checked_sub(*back as u64)) {
                     self.reader.pin(Span::one(Seq(seq)));
@@ -183,12 +183,11 @@ impl World {
 
     fn result(&mut self, back: usize, words: &Words, is_error: bool, with_another: bool) {
         let Some(at) = self.calls.len().checked_sub(back + 1) else { return };
-        let mut results = vec![(self.calls[at].clone(), words, is_error)];
-        if with_another {
-            results.push((self.calls[self.calls.len() - 1].clone(), words, false));
-        }
         self.answered[at] = true;
-        self.append_results(results);
+        self.append_result(self.calls[at].clone(), words, is_error);
+        if with_another {
+            self.append_result(self.calls[at].clone(), words, is_error);
+        }
     }
 
     fn all_results(&mut self, words: &Words) {
@@ -196,19 +195,14 @@ impl World {
         let open: Vec<_> = open.map(|at| self.calls[at].clone()).collect();
         self.answered.fill(true);
         for call in open {
-            self.append_results(vec![(call, words, false)]);
+            self.append_result(call, words, false);
         }
     }
 
-    fn append_results(&mut self, results: Vec<(CallId, &Words, bool)>) {
-        let mut entry = Entry::new(Role::Tool, []);
-        let mut parts = Vec::new();
-        for (call, words, is_error) in results {
-            let (text, redaction) = self.text(words, parts.len());
-            parts.push(Part::Result(ToolResult { is_error, ..ToolResult::text(call, text) }));
-            entry.redactions.extend(redaction);
-        }
-        entry.parts = parts.into();
+    fn append_result(&mut self, call: CallId, words: &Words, is_error: bool) {
+        let (text, redaction) = self.text(words, 0);
+        let result = Part::Result(ToolResult { is_error, ..ToolResult::text(call, text) });
+        let entry = Entry { redactions: redaction.into_iter().collect(), ..Entry::new(Role::Tool, [result]) };
         self.log.append(entry).expect("results stand in tool entries");
     }
 

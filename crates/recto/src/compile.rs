@@ -3,15 +3,12 @@
 use crate::edit::Edit;
 use crate::error::Error;
 use crate::page::Page;
-use crate::plan::plan;
+use crate::plan::{READ_ROOMS_MAX, plan};
 use crate::reader::Decided;
 use crate::receipt::{Ledger, Overflow, Receipt};
 use crate::request::Request;
 use crate::tokens::Tokens;
 use crate::view::{Purpose, View};
-
-/// How many windows' worth is read before a page that can't fit is given up.
-pub const READ_WINDOWS_MAX: u64 = 4;
 
 /// A page, and the explanation of it.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,7 +34,8 @@ pub fn compile_once(request: &Request<'_>) -> Result<Compiled, Error> {
 
 fn compile_with(request: &Request<'_>, more: &[Edit]) -> Result<Compiled, Error> {
     let budget = request.budget()?;
-    let bound = request.target.window.map_or(Tokens(u64::MAX), |it| Tokens(it.0.saturating_mul(READ_WINDOWS_MAX)));
+    // What a plan could read through, compile can: a window is never less than its room.
+    let bound = request.target.window.map_or(Tokens(u64::MAX), |it| Tokens(it.0.saturating_mul(READ_ROOMS_MAX)));
     let view = View::of(request, Decided { reader: request.reader, more }, bound, Purpose::Compile);
     if budget.over(view.cost()) > Tokens(0) || !view.window.is_complete {
         return Err(Overflow::of(&view, request, &budget).into());

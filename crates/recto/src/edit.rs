@@ -77,8 +77,28 @@ pub struct Floor {
     pub at: Seq,
     /// Entries below that stay: instructions, pins, the first request, the last user words.
     pub keeps: Vec<Seq>,
-    /// Calls below that had no result yet; if one comes, it is shown as a late note.
-    pub open: Vec<CallId>,
+    /// Calls below whose results are shown as late notes if they stand above.
+    pub open: Vec<OpenCall>,
+}
+
+/// A call that lies below a floor, while a result of it may stand above.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct OpenCall {
+    /// The call.
+    pub call: CallId,
+    /// The tool, if its step was read.
+    pub tool: Option<Text>,
+    /// The result that stood behind it; the same once more is a duplicate.
+    pub answered: Option<Answered>,
+}
+
+/// The result that stood behind a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Answered {
+    /// Where it stands.
+    pub seq: Seq,
+    /// What identifies it.
+    pub digest: Digest,
 }
 
 /// A proposed change, with its reason and what it saves.

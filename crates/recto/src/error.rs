@@ -86,6 +86,11 @@ impl Error {
         matches!(*self.kind, Kind::Settings { .. })
     }
 
+    /// Returns whether it is Recto's own fault.
+    pub fn is_defect(&self) -> bool {
+        matches!(*self.kind, Kind::Defect { .. })
+    }
+
     /// Returns the position in the input, if the error has one.
     pub fn place(&self) -> Option<Place> {
         match &*self.kind {

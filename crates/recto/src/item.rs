@@ -2,8 +2,8 @@
 //!
 //! Because a step's calls and results are one item, nothing can part them; there is no repair pass.
 
-use crate::edit::{PartAt, PassName, Reason};
-use crate::entry::{Call, CallId, Part, Piece, Role, Seq, Text, ToolResult};
+use crate::edit::{OpenCall, PartAt, PassName, Reason};
+use crate::entry::{Call, Part, Piece, Role, Seq, Text, ToolResult};
 use crate::log::Counted;
 use crate::tokens::{Count, Tokens};
 
@@ -22,6 +22,8 @@ pub struct Item<'a> {
     pub(crate) cost: Tokens,
     pub(crate) hidden: Option<(PassName, Reason)>,
     pub(crate) keep: Option<Reason>,
+    /// The call that a late result answers.
+    pub(crate) late: Option<OpenCall>,
 }
 
 /// What kind of item it is.
@@ -32,10 +34,7 @@ pub enum Kind {
     /// A model's words, calls, and their results.
     Step,
     /// A result that came too late to stand behind its call.
-    Late {
-        /// Which part of its entry.
-        part: usize,
-    },
+    Late,
 }
 
 /// The answer to one call of a step.
@@ -43,7 +42,7 @@ pub enum Kind {
 pub(crate) struct Answer<'a> {
     /// Which part of the step's entry makes the call.
     pub(crate) call: usize,
-    pub(crate) result: Option<(&'a Counted, usize)>,
+    pub(crate) result: Option<&'a Counted>,
     pub(crate) changed: Option<Changed>,
 }
 
@@ -77,7 +76,7 @@ pub struct ResultOf<'i> {
 impl<'a> Item<'a> {
     pub(crate) fn new(entry: &'a Counted, kind: Kind) -> Item<'a> {
         let none = (Vec::new(), Vec::new());
-        Item { entry, kind, answers: none.0, changed: none.1, cost: Tokens(0), hidden: None, keep: None }
+        Item { entry, kind, answers: none.0, changed: none.1, cost: Tokens(0), hidden: None, keep: None, late: None }
     }
 
     /// Returns where its first entry stands.
@@ -90,9 +89,9 @@ impl<'a> Item<'a> {
         self.seqs().max().unwrap_or(self.entry.seq)
     }
 
-    /// Returns where all its entries stand; a result entry that answers several calls comes several times.
+    /// Returns where all its entries stand.
     pub fn seqs(&self) -> impl Iterator<Item = Seq> {
-        let results = self.answers.iter().filter_map(|answer| answer.result.map(|(entry, _)| entry.seq));
+        let results = self.answers.iter().filter_map(|answer| answer.result.map(|entry| entry.seq));
         std::iter::once(self.entry.seq).chain(results)
     }
 
@@ -139,29 +138,26 @@ impl<'a> Item<'a> {
     /// Returns the results of its calls, as far as there are any.
     pub fn results(&self) -> impl Iterator<Item = ResultOf<'_>> {
         self.answers.iter().filter_map(|answer| {
-            let (entry, part) = answer.result?;
+            let entry = answer.result?;
             Some(ResultOf {
-                at: PartAt { seq: entry.seq, part },
+                at: PartAt { seq: entry.seq, part: 0 },
                 call: self.call(answer),
-                result: as_result(entry, part),
+                result: as_result(entry),
                 expiry: entry.original().expiry,
-                cost: answer.changed.as_ref().map_or(entry.part_cost(part), |changed| changed.cost),
+                cost: answer.changed.as_ref().map_or(entry.cost, |changed| changed.cost),
                 is_changed: answer.changed.is_some(),
             })
         })
     }
 
     /// Returns the call that a late result answers.
-    pub fn late_call(&self) -> Option<&CallId> {
-        match self.kind {
-            Kind::Late { part } => Some(&as_result(self.entry, part).call),
-            _ => None,
-        }
+    pub fn late_call(&self) -> Option<&OpenCall> {
+        self.late.as_ref()
     }
 
     /// Returns the calls that have no result on the page.
-    pub fn unanswered(&self) -> impl Iterator<Item = &CallId> {
-        self.answers.iter().filter(|answer| answer.result.is_none()).map(|answer| &self.call(answer).id)
+    pub fn unanswered(&self) -> impl Iterator<Item = &Call> {
+        self.answers.iter().filter(|answer| answer.result.is_none()).map(|answer| self.call(answer))
     }
 
     pub(crate) fn call(&self, answer: &Answer<'_>) -> &Call {
@@ -184,11 +180,6 @@ impl<'a> Item<'a> {
 
     /// Counts anew what it costs, every message with its overhead.
     pub(crate) fn recount(&mut self, overhead: Tokens, counter: &dyn Count) {
-        if let Kind::Late { part } = self.kind {
-            let own = self.changed_part(part).map_or(self.entry.part_cost(part), |changed| changed.cost);
-            self.cost = own + overhead;
-            return;
-        }
         let mut cost = self.entry.cost + overhead;
         for (part, changed) in &self.changed {
             cost = cost + changed.cost - self.entry.part_cost(*part);
@@ -196,7 +187,7 @@ impl<'a> Item<'a> {
         for answer in &self.answers {
             let own = match (&answer.changed, answer.result) {
                 (Some(changed), _) => changed.cost,
-                (None, Some((entry, part))) => entry.part_cost(part),
+                (None, Some(entry)) => entry.cost,
                 (None, None) => counter.count(NO_RESULT),
             };
             cost += own + overhead;
@@ -205,11 +196,19 @@ impl<'a> Item<'a> {
     }
 }
 
-pub(crate) fn as_result(entry: &Counted, part: usize) -> &ToolResult {
-    match &entry.shown()[part] {
-        Part::Result(result) => result,
-        _ => unreachable!("an answer's result points at a result"),
+/// The one result that a tool entry holds.
+pub(crate) fn as_result(entry: &Counted) -> &ToolResult {
+    match &**entry.shown() {
+        [Part::Result(result)] => result,
+        _ => unreachable!("a tool entry holds exactly one result"),
     }
+}
+
+/// Returns what a late result says at its own place.
+pub(crate) fn late_note(result: &ToolResult, tool: Option<&str>) -> String {
+    let tool = tool.map_or(String::new(), |tool| format!(" {tool}"));
+    let error = if result.is_error { ", an error" } else { "" };
+    format!("[Late result of call{tool} {}{error}]\n{}", result.call, result_text(result))
 }
 
 /// Returns the text of a result; pictures are named, not shown.

@@ -22,8 +22,6 @@ pub const PARTS_MAX: usize = 10_000;
 pub struct Sums {
     /// How many entries.
     pub entries: u64,
-    /// How many messages they make on a page.
-    pub messages: u64,
     /// What their content costs.
     pub tokens: Tokens,
 }
@@ -31,11 +29,7 @@ pub struct Sums {
 impl Add for Sums {
     type Output = Sums;
     fn add(self, other: Sums) -> Sums {
-        Sums {
-            entries: self.entries + other.entries,
-            messages: self.messages + other.messages,
-            tokens: self.tokens + other.tokens,
-        }
+        Sums { entries: self.entries + other.entries, tokens: self.tokens + other.tokens }
     }
 }
 
@@ -48,11 +42,7 @@ impl AddAssign for Sums {
 impl Sub for Sums {
     type Output = Sums;
     fn sub(self, other: Sums) -> Sums {
-        Sums {
-            entries: self.entries - other.entries,
-            messages: self.messages - other.messages,
-            tokens: self.tokens - other.tokens,
-        }
+        Sums { entries: self.entries - other.entries, tokens: self.tokens - other.tokens }
     }
 }
 
@@ -195,7 +185,7 @@ impl Log {
 
 impl Node {
     fn on(previous: Option<Arc<Node>>, counted: Counted) -> Node {
-        let own = Sums { entries: 1, messages: messages_of(&counted), tokens: counted.cost };
+        let own = Sums { entries: 1, tokens: counted.cost };
         let Some(parent) = previous else {
             let edge = counted.original().edge.then_some(counted.seq);
             return Node { edge, counted, previous: None, jump: None, depth: 1, sums: own };
@@ -284,18 +274,14 @@ impl<'a> Iterator for Back<'a> {
     }
 }
 
-/// How many messages an entry makes on a page: every result is its own.
-fn messages_of(counted: &Counted) -> u64 {
-    if counted.role() == Role::Tool { counted.shown().len() as u64 } else { 1 }
-}
-
 fn check(entry: &Entry) -> Result<(), Error> {
     let refuse = |what: String| Err(Error::input(format!("{} entry: {what}", entry.role)));
     if entry.parts.len() > PARTS_MAX {
         return refuse(format!("{} parts; at most {PARTS_MAX} are taken", entry.parts.len()));
     }
-    if entry.role == Role::Tool && entry.parts.is_empty() {
-        return refuse("no result in it".into());
+    // Results come, grow old and go one by one; an entry with two would tie their fates together.
+    if entry.role == Role::Tool && entry.parts.len() != 1 {
+        return refuse(format!("{} parts; it holds exactly one result", entry.parts.len()));
     }
     for part in entry.parts.iter() {
         match (part, entry.role) {

@@ -1,7 +1,7 @@
 //! The page: what the model is to read, in no provider's format.
 
 use crate::digest::{Digest, Hasher};
-use crate::entry::{Arguments, Call, Part, Piece, Role, Seq, Text, ToolResult};
+use crate::entry::{Arguments, Call, Part, Piece, Reasoning, Role, Seq, Text, ToolResult};
 use crate::item::{Answer, Changed, Item, Kind, NO_RESULT};
 use crate::log::{Counted, digest_of};
 use crate::receipt::Ledger;
@@ -126,7 +126,7 @@ impl Builder<'_, '_> {
             self.messages.push(message);
         }
         for answer in &item.answers {
-            let seq = answer.result.map_or(item.seq(), |(entry, _)| entry.seq);
+            let seq = answer.result.map_or(item.seq(), |entry| entry.seq);
             // A stand-in is held only if a page that was acknowledged had it.
             let was_sent = answer.result.is_some() || self.request.reader.age(item.seq()) > 0;
             if !(was_sent && self.held.is_some_and(|session| session.holds(seq))) {
@@ -140,9 +140,9 @@ impl Builder<'_, '_> {
     fn head(&mut self, item: &Item<'_>) -> Message {
         let (entry, overhead) = (item.entry, self.view.overhead);
         self.ledger.framing += overhead;
-        if let Kind::Late { part } = item.kind {
-            let text = item.changed_part(part).and_then(|changed| changed.text.clone()).unwrap_or_default();
-            let cost = item.changed_part(part).map_or(Tokens(0), |changed| changed.cost);
+        if item.kind == Kind::Late {
+            let text = item.changed_part(0).and_then(|changed| changed.text.clone()).unwrap_or_default();
+            let cost = item.changed_part(0).map_or(Tokens(0), |changed| changed.cost);
             self.ledger.results += cost;
             let parts: Arc<[Part]> = Arc::new([Part::Text { text }]);
             let digest = digest_of(Role::User, None, &parts);
@@ -173,18 +173,17 @@ impl Builder<'_, '_> {
 
     fn answer(&mut self, item: &Item<'_>, answer: &Answer<'_>, seq: Seq) -> Message {
         let overhead = self.view.overhead;
-        let (part, own, counted) = match (answer.result, &answer.changed) {
-            (Some((entry, at)), None) if entry.shown().len() == 1 => (None, entry.part_cost(at), Some(entry)),
-            (Some((entry, at)), None) => (Some(entry.shown()[at].clone()), entry.part_cost(at), None),
-            (Some((entry, at)), Some(changed)) => (rewritten(&entry.shown()[at], Some(changed)), changed.cost, None),
+        let (part, own) = match (answer.result, &answer.changed) {
+            (Some(entry), None) => (None, entry.cost),
+            (Some(entry), Some(changed)) => (rewritten(&entry.shown()[0], Some(changed)), changed.cost),
             (None, _) => {
                 let result = ToolResult::text(item.call(answer).id.clone(), NO_RESULT);
-                (Some(Part::Result(result)), self.view.count(NO_RESULT), None)
+                (Some(Part::Result(result)), self.view.count(NO_RESULT))
             }
         };
         self.ledger.framing += overhead;
         self.ledger.results += own;
-        if let Some(entry) = counted {
+        if let (Some(entry), None) = (answer.result, &part) {
             return whole(entry, Some(seq), overhead);
         }
         let parts: Arc<[Part]> = part.into_iter().collect();
@@ -213,7 +212,9 @@ fn rewritten(part: &Part, changed: Option<&Changed>) -> Option<Part> {
             };
             Part::Call(Call { arguments, ..call.clone() })
         }
-        Part::Reasoning(_) | Part::Text { .. } => Part::Text { text },
+        Part::Text { .. } => Part::Text { text },
+        // A signature over other words would be refused.
+        Part::Reasoning(_) => Part::Reasoning(Reasoning { text, ..Reasoning::default() }),
         other => other.clone(),
     })
 }

@@ -55,7 +55,7 @@ fn plan_within(request: &Request<'_>, room: Tokens, bound: Tokens) -> (Plan, boo
         return (Plan { edits: above_the_floor(edits), warnings }, true);
     }
     let has_floor = edits.iter().any(|edit| matches!(edit.change, Change::Floor(_)));
-    let had_space = before_floor.is_some_and(|cost| cost < Tokens(room.0 / 4 * 3));
+    let had_space = before_floor.is_some_and(|cost| cost <= room);
     if had_space || !has_floor {
         warnings.push(Warning::ReadBound { from: view.window.start });
     }

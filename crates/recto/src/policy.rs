@@ -5,6 +5,7 @@ use crate::entry::{ExpiryAction, Text};
 use crate::error::{Error, Place};
 use crate::reduce::{Expire, FitWindow, Reduce};
 use crate::tokens::Tokens;
+use crate::wire::json::without_position;
 use serde::{Deserialize, Serialize};
 
 /// The passes that may shorten a page, in the order they run, and their numbers.
@@ -64,7 +65,7 @@ impl Policy {
     pub fn from_json(text: &str) -> Result<Policy, Error> {
         let policy: Policy = serde_json::from_str(text).map_err(|error| {
             let place = Place { line: error.line(), column: error.column() };
-            Error::input(format!("policy: {error}"))
+            Error::input(format!("policy: {}", without_position(&error)))
                 .at(place)
                 .hinting("`recto compile --policy safe` uses a built-in one")
         })?;

@@ -266,7 +266,7 @@ pub struct Overflow {
     pub input: Tokens,
     /// What the format costs for the request.
     pub framing: Tokens,
-    /// The history, as far as it was read.
+    /// The history; where not all of it was read, as much as it costs in the log.
     pub history: Tokens,
     /// Of that, what may never go: instructions, pins, the last user words, the newest item.
     pub protected: Tokens,
@@ -293,14 +293,14 @@ pub struct Protected {
 impl Overflow {
     pub(crate) fn of(view: &View<'_>, request: &Request<'_>, budget: &Budget) -> Overflow {
         let &Budget { reserve_out, tools, input, framing, .. } = budget;
-        let unread = if view.window.start.0 == 0 || view.window.is_complete {
-            Tokens(0)
-        } else {
-            let first = view.window.floor.map(|floor| floor.at).max(view.window.edge).unwrap_or_default();
-            let sums = request.log.total(Span { first, last: Seq(view.window.start.0 - 1) });
-            sums.tokens + Tokens(sums.messages * view.overhead.0)
+        let history = match request.log.head().filter(|_| !view.window.is_complete) {
+            None => view.cost(),
+            Some(last) => {
+                let first = view.window.floor.map(|floor| floor.at).max(view.window.edge).unwrap_or_default();
+                let sums = request.log.total(Span { first, last });
+                sums.tokens + Tokens(sums.entries * view.overhead.0)
+            }
         };
-        let history = view.cost() + unread;
         let kept = view.items.iter().filter(|item| item.is_shown());
         let mut largest: Vec<Protected> = kept
             .filter_map(|item| Some(Protected { seq: item.seq(), cost: item.cost(), why: item.keep()?.clone() }))
@@ -317,8 +317,11 @@ impl Overflow {
     pub(crate) fn hint(&self) -> String {
         let without_history = self.reserve_out + self.tools + self.input + self.framing;
         if without_history + self.protected > self.window {
-            "even without all history that may go it would not fit: shorten the input, unpin something, or take a larger window"
-                .into()
+            let is_pinned = self.largest.iter().any(|item| item.why == Reason::Pinned);
+            let unpin = if is_pinned { ", unpin something" } else { "" };
+            format!(
+                "it would not fit even without all history that may go: shorten the input{unpin}, or take a larger window"
+            )
         } else {
             "a policy that can reduce makes it fit: try `safe`".into()
         }
@@ -359,7 +362,7 @@ impl Receipt {
 fn warnings(view: &View<'_>, request: &Request<'_>) -> Vec<Warning> {
     let mut warnings = view.warnings.clone();
     for item in view.items.iter().filter(|item| item.is_shown()) {
-        let missing = item.unanswered().map(|call| Warning::MissingResult { step: item.seq(), call: call.clone() });
+        let missing = item.unanswered().map(|call| Warning::MissingResult { step: item.seq(), call: call.id.clone() });
         warnings.extend(missing);
     }
     let (counter, own) = (request.log.counter().name(), request.target.tokenizer.to_string());

@@ -3,7 +3,7 @@
 use crate::compile::{Compiled, compile};
 use crate::entry::{Role, Seq};
 use crate::error::Error;
-use crate::log::Log;
+use crate::log::{Counted, Log};
 use crate::page::Page;
 use crate::plan::plan;
 use crate::policy::Policy;
@@ -45,7 +45,7 @@ impl<'a> Replay<'a> {
     pub fn new(log: &'a Log, policy: &'a Policy, target: &'a Target) -> Replay<'a> {
         let mut replies: Vec<Seq> = log.back_by(Role::Assistant).map(|entry| entry.seq).collect();
         replies.reverse();
-        let reader = Reader::new("replay");
+        let reader = Reader::new("main");
         Replay { log, policy, target, tools: None, reserve: None, reader, previous: None, replies, next: 0 }
     }
 
@@ -90,11 +90,24 @@ impl<'a> Replay<'a> {
         Request { tools, reserve, previous, ..Request::new(log, reader, self.policy, self.target) }
     }
 
-    fn call(&mut self, log: &Log) -> Result<Compiled, Error> {
-        let plan = plan(&self.request(log, &self.reader))?;
+    /// Makes the calls that are left, then compiles the page for what comes after the conversation: the answer to
+    /// its last message, or to an input.
+    pub fn after_all(mut self, input: Option<&Counted>) -> Result<Compiled, Error> {
+        self.by_ref().for_each(drop);
+        self.page(self.log, input)
+    }
+
+    /// Plans, commits and compiles one page.
+    fn page(&mut self, log: &Log, input: Option<&Counted>) -> Result<Compiled, Error> {
+        let plan = plan(&Request { input, ..self.request(log, &self.reader) })?;
         self.reader.commit(plan.edits, self.policy.digest());
-        let mut compiled = compile(&self.request(log, &self.reader))?;
+        let mut compiled = compile(&Request { input, ..self.request(log, &self.reader) })?;
         compiled.receipt.warnings.extend(plan.warnings);
+        Ok(compiled)
+    }
+
+    fn call(&mut self, log: &Log) -> Result<Compiled, Error> {
+        let compiled = self.page(log, None)?;
         self.reader.acknowledge(&compiled.receipt.ticket)?;
         self.previous = Some(compiled.page.clone());
         Ok(compiled)

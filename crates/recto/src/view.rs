@@ -6,7 +6,7 @@
 mod join;
 mod read;
 
-use crate::edit::{Change, Edit, PartAt, Reason};
+use crate::edit::{Change, Edit, OpenCall, PartAt, Reason};
 use crate::entry::{Part, Role, Seq, Span};
 use crate::item::{Changed, Item, Kind, result_text};
 use crate::reader::Decided;
@@ -30,7 +30,7 @@ pub struct View<'a> {
     /// What planning must record before the next page: calls that were shown unanswered stay so.
     pub(crate) settles: Vec<Edit>,
     /// Calls whose step was not read, though a result of theirs was.
-    pub(crate) unread_calls: Vec<crate::entry::CallId>,
+    pub(crate) unread_calls: Vec<OpenCall>,
     pub(crate) counter: &'a dyn Count,
     pub(crate) overhead: Tokens,
 }
@@ -95,8 +95,8 @@ impl<'a> View<'a> {
             let mut answers_changed = false;
             if !target.result_images {
                 let results = item.answers.iter_mut().filter_map(|answer| Some((answer.result?, &mut answer.changed)));
-                for ((entry, part), changed) in results {
-                    let result = crate::item::as_result(entry, part);
+                for (entry, changed) in results {
+                    let result = crate::item::as_result(entry);
                     if result.content.iter().any(|piece| matches!(piece, crate::entry::Piece::Image(_))) {
                         let text = result_text(result);
                         let cost = self.counter.count(&text);
@@ -131,10 +131,8 @@ impl<'a> View<'a> {
         }
         // With an input, that is what the model must answer.
         if request.input.is_none() {
-            // Several late results may stand in one entry; entries stay or go whole.
-            let newest = self.items.iter().rev().find(|item| item.is_shown()).map(Item::seq);
-            for item in self.items.iter_mut().rev().take_while(|item| Some(item.seq()) == newest) {
-                item.keep.get_or_insert(Reason::Newest);
+            if let Some(newest) = self.items.iter_mut().rev().find(|item| item.is_shown()) {
+                newest.keep.get_or_insert(Reason::Newest);
             }
             let mut users = self.items.iter_mut().rev().filter(|item| item.is_shown() && item.opens_exchange());
             if let Some(item) = users.next() {
@@ -145,7 +143,7 @@ impl<'a> View<'a> {
 
     /// Applies edits, in order. One that would break an item is skipped and named.
     pub(crate) fn apply<'e>(&mut self, edits: impl IntoIterator<Item = &'e Edit>) {
-        let mut answers: Option<HashMap<PartAt, (usize, usize)>> = None;
+        let mut answers: Option<HashMap<Seq, (usize, usize)>> = None;
         for edit in edits {
             match &edit.change {
                 Change::Hide(span) => self.hide(*span, edit),
@@ -157,7 +155,7 @@ impl<'a> View<'a> {
                         by: edit.by.clone(),
                         why: edit.why.clone(),
                     };
-                    let answer = answers.get(at).copied();
+                    let answer = answers.get(&at.seq).copied();
                     self.replace(*at, answer, changed);
                 }
                 Change::Pin(span) => {
@@ -198,11 +196,8 @@ impl<'a> View<'a> {
                 item
             }
             None => {
-                let mut from = self.items.partition_point(|item| item.seq() < at.seq);
-                while self.items.get(from).is_some_and(|it| matches!(it.kind, Kind::Late { part } if part != at.part)) {
-                    from += 1;
-                }
-                let Some(item) = self.items.get_mut(from).filter(|item| item.seq() == at.seq) else { return };
+                let Ok(item) = self.items.binary_search_by_key(&at.seq, Item::seq) else { return };
+                let item = &mut self.items[item];
                 item.changed.retain(|(part, _)| *part != at.part);
                 item.changed.push((at.part, changed));
                 item
@@ -212,12 +207,12 @@ impl<'a> View<'a> {
     }
 
     /// Where each result stands.
-    fn answers(&self) -> HashMap<PartAt, (usize, usize)> {
+    fn answers(&self) -> HashMap<Seq, (usize, usize)> {
         let mut at = HashMap::new();
         for (i, item) in self.items.iter().enumerate() {
             for (j, answer) in item.answers.iter().enumerate() {
-                if let Some((entry, part)) = answer.result {
-                    at.insert(PartAt { seq: entry.seq, part }, (i, j));
+                if let Some(entry) = answer.result {
+                    at.insert(entry.seq, (i, j));
                 }
             }
         }

@@ -3,7 +3,7 @@
 use super::{Fate, FateRow};
 use crate::edit::{PassName, Reason};
 use crate::entry::{Seq, Span};
-use crate::item::{Changed, Item, Kind};
+use crate::item::{Changed, Item};
 use crate::page::{Mode, Page};
 use crate::request::Request;
 use crate::tokens::Tokens;
@@ -18,7 +18,6 @@ pub(super) fn rows(view: &View<'_>, page: &Page, request: &Request<'_>) -> Vec<F
     }
     rows.extend(view.gone.iter().cloned());
     rows.sort_by_key(|row| row.span.first);
-    let mut rows = merged(rows);
     if let Some((acked, session)) = acked.zip(request.session) {
         for row in rows.iter_mut().filter(|row| row.fate != Fate::NotShown && session.holds(row.span.first)) {
             (row.fate, row.by, row.why, row.after) =
@@ -43,44 +42,15 @@ fn item_rows(item: &Item<'_>, view: &View<'_>, rows: &mut Vec<FateRow>) {
         };
         rows.push(FateRow { span: Span::one(seq), entries: 1, fate, by, why, before, after });
     };
-    if let Kind::Late { part } = item.kind {
-        let changed = item.changed_part(part);
-        row(item.seq(), item.entry.part_cost(part), changed, changed.map_or(Tokens(0), |it| it.cost));
-        return;
-    }
     let mut after = item.entry.cost;
     for (part, changed) in &item.changed {
         after = after + changed.cost - item.entry.part_cost(*part);
     }
     row(item.seq(), item.entry.cost, item.changed.first().map(|(_, changed)| changed), after);
     for answer in &item.answers {
-        if let Some((entry, part)) = answer.result {
-            let before = entry.part_cost(part);
-            let after = answer.changed.as_ref().map_or(before, |changed| changed.cost);
-            row(entry.seq, before, answer.changed.as_ref(), after);
+        if let Some(entry) = answer.result {
+            let after = answer.changed.as_ref().map_or(entry.cost, |changed| changed.cost);
+            row(entry.seq, entry.cost, answer.changed.as_ref(), after);
         }
     }
-}
-
-/// An entry whose results went different ways has the most telling fate: changed, then shown, then not shown.
-fn merged(rows: Vec<FateRow>) -> Vec<FateRow> {
-    let rank = |fate: Fate| match fate {
-        Fate::Changed => 0,
-        Fate::Shown => 1,
-        Fate::NotShown => 2,
-    };
-    let mut out: Vec<FateRow> = Vec::with_capacity(rows.len());
-    for row in rows {
-        match out.last_mut() {
-            Some(last) if last.span == row.span => {
-                let (before, after) = (last.before + row.before, last.after + row.after);
-                if rank(row.fate) < rank(last.fate) {
-                    *last = row;
-                }
-                (last.before, last.after) = (before, after);
-            }
-            _ => out.push(row),
-        }
-    }
-    out
 }

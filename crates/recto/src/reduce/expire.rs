@@ -60,10 +60,10 @@ impl Expire {
                 let due = results.filter_map(|it| Some((it, self.due(it.at, it.expiry, request)?)));
                 due.filter_map(|(it, due)| shortened(it.at, &result_text(it.result), it.cost, due, view)).collect()
             }
-            Kind::Late { part } => {
-                let at = PartAt { seq: item.seq(), part };
-                let is_note = item.changed_part(part).is_some_and(|it| matches!(it.why, Reason::LateResult { .. }));
-                let text = item.changed_part(part).and_then(|changed| changed.text.clone()).filter(|_| is_note);
+            Kind::Late => {
+                let at = PartAt { seq: item.seq(), part: 0 };
+                let note = item.changed_part(0).filter(|it| matches!(it.why, Reason::LateResult { .. }));
+                let text = note.and_then(|changed| changed.text.clone());
                 let due = self.due(at, item.expiry(), request).zip(text);
                 due.and_then(|(due, text)| shortened(at, &text, view.count(&text), due, view)).into_iter().collect()
             }

@@ -6,15 +6,16 @@
 //! trigger, so that the next turns break nothing.
 
 use super::Reduce;
-use crate::edit::{Change, Edit, Floor, Reason};
-use crate::entry::{CallId, Role, Seq};
+use crate::edit::{Change, Edit, Floor, OpenCall, Reason};
+use crate::entry::{Call, Role, Seq};
 use crate::error::Error;
-use crate::item::Item;
+use crate::item::{Item, ResultOf, late_note};
 use crate::receipt::Warning;
 use crate::request::Request;
 use crate::tokens::Tokens;
 use crate::view::View;
 use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
 
 /// The most unanswered calls that a floor remembers.
 const OPEN_CALLS_MAX: usize = 1_000;
@@ -51,7 +52,12 @@ impl Reduce for FitWindow {
         if cost <= share(room, self.trigger_percent) && !must {
             return Vec::new();
         }
-        let Some(cut) = Cuts::of(self, view, request).best(target, room, must) else { return Vec::new() };
+        let first = self.first_request(view, request);
+        let aim = Aim { target, room, must };
+        let cut = |first| best(first, view, request, aim).map(|cut| (cut, first));
+        // The first request goes only if nothing fits with it.
+        let without_first = || must.then(|| cut(None)).flatten();
+        let Some((cut, first)) = cut(first).or_else(without_first) else { return Vec::new() };
         let gain = cost - cut.after;
         let is_worth_it = must || gain >= self.minimum;
         let is_idle = view.window.is_complete && gain == Tokens(0);
@@ -59,7 +65,7 @@ impl Reduce for FitWindow {
             return Vec::new();
         }
         let why = Reason::TooLong { cost, room, target };
-        let change = Change::Floor(self.floor(cut, view, request));
+        let change = Change::Floor(floor(cut, first, view));
         vec![Edit { change, by: self.name().into(), why, before: cost, after: cut.after }]
     }
 
@@ -81,38 +87,44 @@ impl Reduce for FitWindow {
 }
 
 impl FitWindow {
-    /// Whether an item stays wherever the floor is.
-    fn protects(&self, item: &Item<'_>, first: Option<Seq>) -> bool {
-        item.keep().is_some() || (self.keep_first_request && Some(item.seq()) == first)
+    /// Where the first request stands, if it is to stay.
+    fn first_request(&self, view: &View<'_>, request: &Request<'_>) -> Option<Seq> {
+        let from = view.window.edge.unwrap_or_default();
+        let first = request.log.first_by(Role::User, from).map(|entry| entry.seq);
+        first.filter(|_| self.keep_first_request)
     }
+}
 
-    fn floor(&self, cut: Cut, view: &View<'_>, request: &Request<'_>) -> Floor {
-        let first = first_request(view, request);
-        let below = &view.items()[..cut.at];
-        // Instructions are read from below anyway.
-        let kept = below.iter().filter(|it| it.is_shown() && it.role() != Role::System && self.protects(it, first));
-        let mut keeps: Vec<Seq> = kept.flat_map(Item::seqs).filter(|&seq| seq < cut.seq).collect();
-        keeps.sort_unstable();
-        keeps.dedup();
-        let was_open = view.window.floor.into_iter().flat_map(|floor| floor.open.iter().cloned());
-        let gone = below.iter().filter(|item| !self.protects(item, first));
-        let unanswered = gone.flat_map(Item::unanswered).cloned();
-        // A late note that stays must not look like an answer to nothing.
-        let noted = below.iter().filter(|item| self.protects(item, first)).filter_map(Item::late_call).cloned();
-        let unread = view.unread_calls.iter().cloned();
-        let mut open: Vec<CallId> = was_open.chain(unread).chain(noted).chain(unanswered).collect();
-        open.drain(..open.len().saturating_sub(OPEN_CALLS_MAX));
-        Floor { at: cut.seq, keeps, open }
-    }
+/// Whether an item stays wherever the floor is.
+fn stays(item: &Item<'_>, first: Option<Seq>) -> bool {
+    item.keep().is_some() || Some(item.seq()) == first
+}
+
+fn floor(cut: Cut, first: Option<Seq>, view: &View<'_>) -> Floor {
+    let below = &view.items()[..cut.at];
+    let (kept, gone): (Vec<_>, Vec<_>) = below.iter().partition(|item| stays(item, first));
+    // Instructions are read from below anyway.
+    let named = kept.iter().copied().filter(|item| item.is_shown() && item.role() != Role::System);
+    let mut keeps: Vec<Seq> = named.flat_map(|item| item.seqs()).filter(|&seq| seq < cut.seq).collect();
+    keeps.sort_unstable();
+    keeps.dedup();
+    let was_open = view.window.floor.into_iter().flat_map(|floor| floor.open.iter().cloned());
+    // A late note that stays must not look like an answer to nothing.
+    let noted = kept.into_iter().chain(&view.items()[cut.at..]).filter_map(Item::late_call).cloned();
+    let open = |call: &Call| OpenCall { call: call.id.clone(), tool: Some(call.name.clone()), answered: None };
+    let unanswered = gone.iter().flat_map(|item| item.unanswered()).map(open);
+    let above = gone.iter().flat_map(|item| item.results()).filter(|it| it.at.seq >= cut.seq).map(|it| open(it.call));
+    let unread = view.unread_calls.iter().cloned();
+    let mut seen = HashSet::new();
+    let all = was_open.chain(unread).chain(noted).chain(unanswered).chain(above);
+    let open = all.filter(|call| seen.insert(call.clone()));
+    let mut open: Vec<OpenCall> = open.collect();
+    open.drain(..open.len().saturating_sub(OPEN_CALLS_MAX));
+    Floor { at: cut.seq, keeps, open }
 }
 
 fn share(room: Tokens, percent: u32) -> Tokens {
     Tokens((u128::from(room.0) * u128::from(percent) / 100) as u64)
-}
-
-fn first_request(view: &View<'_>, request: &Request<'_>) -> Option<Seq> {
-    let from = view.window.edge.unwrap_or_default();
-    request.log.first_by(Role::User, from).map(|entry| entry.seq)
 }
 
 /// A place where the floor may lie.
@@ -125,52 +137,79 @@ struct Cut {
     after: Tokens,
     /// Whether a whole exchange begins there.
     is_exchange: bool,
+    /// Whether no item reaches over it: no result stands above it whose call lies below.
+    is_clear: bool,
 }
 
 /// The places where a floor may lie, oldest first.
-struct Cuts(Vec<Cut>);
-
-impl Cuts {
-    fn of(pass: &FitWindow, view: &View<'_>, request: &Request<'_>) -> Cuts {
-        let items = view.items();
-        let first = first_request(view, request);
-        let last_exchange = items.iter().rposition(|item| item.is_shown() && item.opens_exchange()).unwrap_or(0);
-        let (mut above, mut kept, mut reach) = (view.cost(), Tokens(0), None);
-        let mut cuts = Vec::new();
-        for (at, item) in items.iter().enumerate() {
-            // No item may reach over the floor: its results would stand above it without their call.
-            let is_clear = reach < Some(item.seq()) && item.seq() >= view.window.start;
-            let is_exchange = item.is_shown() && item.opens_exchange();
-            if is_clear && (is_exchange || at > last_exchange) {
-                cuts.push(Cut { at, seq: item.seq(), after: above + kept, is_exchange });
-            }
-            above -= item.cost();
-            if pass.protects(item, first) {
-                kept += item.cost();
-            } else {
-                reach = reach.max(Some(item.last_seq()));
-            }
+fn cuts(first: Option<Seq>, view: &View<'_>, request: &Request<'_>) -> Vec<Cut> {
+    let items = view.items();
+    let last_exchange = items.iter().rposition(|item| item.is_shown() && item.opens_exchange()).unwrap_or(0);
+    let (mut above, mut kept, mut reach) = (view.cost(), Tokens(0), None);
+    let mut cuts = Vec::new();
+    for (at, item) in items.iter().enumerate() {
+        let is_exchange = item.is_shown() && item.opens_exchange();
+        if item.seq() >= view.window.start && (is_exchange || at > last_exchange) {
+            let is_clear = reach < Some(item.seq());
+            cuts.push(Cut { at, seq: item.seq(), after: above + kept, is_exchange, is_clear });
         }
-        let end = request.log.head().map(Seq::next).unwrap_or_default();
-        cuts.push(Cut { at: items.len(), seq: end, after: above + kept, is_exchange: true });
-        Cuts(cuts)
+        above -= item.cost();
+        if stays(item, first) {
+            kept += item.cost();
+        } else {
+            reach = reach.max(Some(item.last_seq()));
+        }
     }
+    let seq = request.log.head().map(Seq::next).unwrap_or_default();
+    cuts.push(Cut { at: items.len(), seq, after: above + kept, is_exchange: true, is_clear: true });
+    cuts
+}
 
-    /// The oldest whole exchange that reaches the target, else the oldest step; what can't reach it is cut as deep as
-    /// possible, but only if the page doesn't fit otherwise, and only if that makes it fit.
-    fn best(&self, target: Tokens, room: Tokens, must: bool) -> Option<Cut> {
-        let reaching = || self.0.iter().filter(|cut| cut.after <= target);
-        let exchange = reaching().find(|cut| cut.is_exchange && cut.at > 0);
-        let last = self.0.last().map_or(0, |cut| cut.at);
-        match (exchange, reaching().find(|cut| !cut.is_exchange)) {
-            // Dropping every exchange is worse than keeping the newest steps of the last one.
-            (Some(exchange), Some(step)) if exchange.at == last => Some(*step),
-            (Some(exchange), _) => Some(*exchange),
-            (None, Some(step)) => Some(*step),
-            (None, None) => {
-                let deepest = self.0.iter().min_by_key(|cut| (cut.after, cut.at))?;
-                (must && deepest.after <= room).then_some(*deepest)
-            }
+/// What results cost that stand above a cut while their calls lie below: they become late notes.
+fn notes(cut: &Cut, first: Option<Seq>, view: &View<'_>) -> Tokens {
+    let gone = view.items()[..cut.at].iter().filter(|item| item.is_shown() && !stays(item, first));
+    let over = gone.flat_map(Item::results).filter(|it| it.at.seq >= cut.seq);
+    let note = |it: ResultOf<'_>| {
+        let text = if it.is_changed { it.cost } else { view.count(&late_note(it.result, Some(&it.call.name))) };
+        text + view.overhead
+    };
+    over.map(note).sum()
+}
+
+/// The place for the floor: a clear one if there is one; else one where late notes tell what reaches over it.
+fn best(first: Option<Seq>, view: &View<'_>, request: &Request<'_>, aim: Aim) -> Option<Cut> {
+    let all = cuts(first, view, request);
+    let clear: Vec<Cut> = all.iter().copied().filter(|cut| cut.is_clear).collect();
+    pick(&clear, aim).or_else(|| {
+        let with_notes = |cut: Cut| Cut { after: cut.after + notes(&cut, first, view), ..cut };
+        let unclear: Vec<Cut> = all.into_iter().filter(|_| aim.must).map(with_notes).collect();
+        pick(&unclear, aim)
+    })
+}
+
+/// What a floor is to reach.
+#[derive(Clone, Copy)]
+struct Aim {
+    target: Tokens,
+    room: Tokens,
+    /// Whether the page has none without it.
+    must: bool,
+}
+
+/// The oldest whole exchange that reaches the target, else the oldest step; what can't reach it is cut as deep as
+/// possible, but only if there is no page otherwise, and only if that makes it fit.
+fn pick(cuts: &[Cut], aim: Aim) -> Option<Cut> {
+    let reaching = || cuts.iter().filter(|cut| cut.after <= aim.target);
+    let exchange = reaching().find(|cut| cut.is_exchange && cut.at > 0);
+    let last = cuts.last().map_or(0, |cut| cut.at);
+    match (exchange, reaching().find(|cut| !cut.is_exchange)) {
+        // Dropping every exchange is worse than keeping the newest steps of the last one.
+        (Some(exchange), Some(step)) if exchange.at == last => Some(*step),
+        (Some(exchange), _) => Some(*exchange),
+        (None, Some(step)) => Some(*step),
+        (None, None) => {
+            let deepest = cuts.iter().min_by_key(|cut| (cut.after, cut.at))?;
+            (aim.must && deepest.after <= aim.room).then_some(*deepest)
         }
     }
 }

@@ -1,9 +1,9 @@
 //! Joining: entries become items, and every call gets the one result that stands behind it.
 
 use super::{Purpose, View, Window};
-use crate::edit::{Change, Edit, PassName, Reason};
+use crate::edit::{Answered, Change, Edit, OpenCall, PassName, Reason};
 use crate::entry::{CallId, Part, Role, Seq, Span, Status};
-use crate::item::{Answer, Changed, Item, Kind, as_result, result_text};
+use crate::item::{Answer, Changed, Item, Kind, as_result, late_note};
 use crate::log::Counted;
 use crate::reader::Decided;
 use crate::receipt::{Fate, FateRow};
@@ -45,7 +45,7 @@ pub(super) fn join<'a>(window: Window<'a>, request: &Request<'a>, decided: Decid
 impl<'a> Join<'a, '_> {
     fn take(&mut self, entry: &'a Counted) {
         match entry.role() {
-            Role::Tool => (0..entry.shown().len()).for_each(|part| self.result(entry, part)),
+            Role::Tool => self.result(entry),
             Role::Assistant if entry.original().calls().next().is_some() => self.step(entry),
             _ => self.view.items.push(Item::new(entry, Kind::Message)),
         }
@@ -62,41 +62,52 @@ impl<'a> Join<'a, '_> {
         self.view.items.push(item);
     }
 
-    fn result(&mut self, entry: &'a Counted, part: usize) {
-        let result = as_result(entry, part);
+    fn result(&mut self, entry: &'a Counted) {
+        let result = as_result(entry);
         let status = entry.original().status;
         if status == Status::Pending {
-            return self.leave_out(entry, part, "status", Reason::Status { status });
+            return self.leave_out(entry, "status", Reason::Status { status });
         }
         let Some(&(item, answer)) = self.calls.get(result.call.as_str()) else {
-            return self.without_call(entry, part);
+            return self.without_call(entry);
         };
         let step = self.view.items[item].seq();
-        let answered = self.view.items[item].answers[answer].result;
+        let of = &self.view.items[item];
+        let (call, answered) = (of.call(&of.answers[answer]), of.answers[answer].result);
+        let late = OpenCall {
+            call: call.id.clone(),
+            tool: Some(call.name.clone()),
+            answered: answered.map(|first| Answered { seq: first.seq, digest: first.digest }),
+        };
         match answered {
-            Some((first, at)) if as_result(first, at) == result => {
-                self.leave_out(entry, part, "join", Reason::Duplicate { of: first.seq });
+            Some(first) if first.digest == entry.digest => {
+                self.leave_out(entry, "join", Reason::Duplicate { of: first.seq });
             }
-            Some(_) => self.late(entry, part, Some((item, answer))),
-            None if self.is_settled(step, &result.call, entry.seq) => self.late(entry, part, Some((item, answer))),
-            None => self.view.items[item].answers[answer].result = Some((entry, part)),
+            Some(_) => self.late(entry, late),
+            None if self.is_settled(step, &result.call, entry.seq) => self.late(entry, late),
+            None => self.view.items[item].answers[answer].result = Some(entry),
         }
     }
 
     /// A result whose step lies below: the floor names calls that were still open, and a reading that stopped early
     /// can't tell. Anything else answers nothing.
-    fn without_call(&mut self, entry: &'a Counted, part: usize) {
-        let call = &as_result(entry, part).call;
-        let is_open = self.view.window.floor.is_some_and(|floor| floor.open.contains(call));
+    fn without_call(&mut self, entry: &'a Counted) {
+        let call = &as_result(entry).call;
+        let open = self.view.window.floor.and_then(|floor| floor.open.iter().rev().find(|open| open.call == *call));
         let is_unread = !self.view.window.is_complete && entry.seq >= self.view.window.start;
-        if is_open || is_unread {
-            if is_unread {
-                self.view.unread_calls.push(call.clone());
+        match open.and_then(|open| open.answered).filter(|answered| answered.digest == entry.digest) {
+            Some(answered) => return self.leave_out(entry, "join", Reason::Duplicate { of: answered.seq }),
+            None if open.is_none() && !is_unread => {
+                return self.leave_out(entry, "join", Reason::OrphanResult { call: call.clone() });
             }
-            self.late(entry, part, None);
-        } else {
-            self.leave_out(entry, part, "join", Reason::OrphanResult { call: call.clone() });
+            None => {}
         }
+        let unread = || OpenCall { call: call.clone(), tool: None, answered: None };
+        let late = open.cloned().unwrap_or_else(unread);
+        if open.is_none() {
+            self.view.unread_calls.push(late.clone());
+        }
+        self.late(entry, late);
     }
 
     /// Whether a page that was acknowledged showed the call without its result.
@@ -118,24 +129,18 @@ impl<'a> Join<'a, '_> {
     }
 
     /// The result stands at its own place, as a note.
-    fn late(&mut self, entry: &'a Counted, part: usize, call: Option<(usize, usize)>) {
-        let result = as_result(entry, part);
-        let tool = call.map(|(item, answer)| {
-            let item = &self.view.items[item];
-            item.call(&item.answers[answer]).name.clone()
-        });
-        let of = tool.map_or(String::new(), |tool| format!(" {tool}"));
-        let error = if result.is_error { ", an error" } else { "" };
-        let text = format!("[Late result of call{of} {}{error}]\n{}", result.call, result_text(result));
-        let why = Reason::LateResult { call: result.call.clone() };
+    fn late(&mut self, entry: &'a Counted, open: OpenCall) {
+        let text = late_note(as_result(entry), open.tool.as_deref());
         let cost = self.view.counter.count(&text);
-        let mut item = Item::new(entry, Kind::Late { part });
-        item.changed.push((part, Changed { text: Some(text.into()), cost, by: BY, why }));
+        let why = Reason::LateResult { call: open.call.clone() };
+        let mut item = Item::new(entry, Kind::Late);
+        item.late = Some(open);
+        item.changed.push((0, Changed { text: Some(text.into()), cost, by: BY, why }));
         self.view.items.push(item);
     }
 
-    fn leave_out(&mut self, entry: &Counted, part: usize, by: &'static str, why: Reason) {
-        let (before, after) = (entry.part_cost(part), Tokens(0));
+    fn leave_out(&mut self, entry: &Counted, by: &'static str, why: Reason) {
+        let (before, after) = (entry.cost, Tokens(0));
         let (span, by) = (Span::one(entry.seq), by.into());
         self.view.gone.push(FateRow { span, entries: 1, fate: Fate::NotShown, by, why, before, after });
     }

@@ -40,12 +40,12 @@ pub(crate) fn window<'a>(request: &Request<'a>, decided: Decided<'a>, bound: Tok
     let (mut entries, mut spent, mut is_complete) = (Vec::new(), Tokens(0), true);
     let undecided = decided.has_none();
     for entry in log.back().take_while(|entry| entry.seq >= bottom) {
-        let saved = if undecided { Tokens(0) } else { decided.saved(entry.seq) };
-        spent += entry.cost + request.target.message_overhead - saved;
-        if spent > bound && !entries.is_empty() {
+        if spent > bound {
             is_complete = false;
             break;
         }
+        let saved = if undecided { Tokens(0) } else { decided.saved(entry.seq) };
+        spent += entry.cost + request.target.message_overhead - saved;
         entries.push(entry);
     }
     entries.reverse();

@@ -97,6 +97,7 @@ fn one_page(world: &World, called: &Called, body: &[u8]) -> Result<(), String> {
     check::budget(receipt, cost).map_err(|what| format!("(c) {what}"))?;
     let again = recto::compile(&world.request(called.input.as_ref())).map_err(|error| error.to_string())?;
     (again == *compiled).then_some(()).ok_or("(e) the same request gives another page")?;
+    as_planned(called)?;
     no_secret(world, called, body)?;
     present(world, called, messages)
 }
@@ -114,13 +115,24 @@ fn overflow(called: &Called) -> Result<(), String> {
     }
 }
 
+/// The page costs what the plan said it would.
+fn as_planned(called: &Called) -> Result<(), String> {
+    let page = &called.compiled.as_ref().map_err(|error| error.to_string())?.page;
+    let floor = called.plan.edits.iter().rev().find(|edit| matches!(edit.change, Change::Floor(_)));
+    let history = page.messages.iter().filter(|message| message.seq.is_some());
+    let cost: recto::Tokens = history.map(|message| message.cost).sum();
+    match floor.filter(|_| page.mode == Mode::Full) {
+        Some(floor) if floor.after != cost => Err(format!("the plan promised {}, the page costs {cost}", floor.after)),
+        _ => Ok(()),
+    }
+}
+
 /// (f) What was acknowledged is not sent again to a provider that remembers.
 fn at_most_once(page: &Page, sent: &mut HashSet<Seq>) -> Result<(), String> {
     let seqs: Vec<Seq> = page.messages.iter().filter_map(|message| message.seq).collect();
-    if page.mode == Mode::Delta {
-        if let Some(twice) = seqs.iter().find(|seq| sent.contains(seq)) {
-            return Err(format!("(f) {twice} was sent before"));
-        }
+    let twice = seqs.iter().find(|seq| page.mode == Mode::Delta && sent.contains(seq));
+    if let Some(twice) = twice {
+        return Err(format!("(f) {twice} was sent before"));
     }
     sent.extend(seqs);
     Ok(())

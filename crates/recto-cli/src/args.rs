@@ -1,0 +1,226 @@
+//! What can be asked for on the command line.
+
+use clap::builder::NonEmptyStringValueParser;
+use clap::{Args, Parser, Subcommand};
+use recto::Tokens;
+use std::path::PathBuf;
+
+const AFTER_HELP: &str = "\
+Examples:
+  recto demo
+  recto explain chat.json --window 32k
+  recto compile chat.json --input 'And in March?' > body.json
+  recto replay transcripts/ --policy first_chars --pages pages.jsonl
+
+Data goes to stdout, everything else to stderr. After an error stdout is empty, except for what
+`replay` could do before it: pages that `--pages -` wrote, and the table if some pages don't fit.
+
+Exit codes:
+    0  done; also if whoever read the output went away early
+    1  something else failed, such as reading or writing a file, or a defect in Recto
+    2  wrong usage of the command line
+    3  bad input or settings: a malformed file, an unknown model, a turn that doesn't exist
+    4  the page does not fit; of `replay`: some pages don't, the others were written
+  130  interrupted";
+
+const COMPILE_AFTER_HELP: &str = "\
+Examples:
+  recto compile chat.json                         the page for what comes next
+  recto compile chat.json --input 'Thanks. Why?'  the same, with the user's next words
+  recto compile chat.json --turn 7                the page that led to assistant message 7
+  cat chat.json | recto compile - --for gpt-4.1 --window 200k
+
+With --json one object is printed:
+  conversation  its id, or a name made from the file's
+  turn          which assistant message the page leads to, from 0; null for one that is yet to come
+  page          mode: \"full\" (other modes are for providers that remember), and messages: for each
+                message of the body its role, the entry it shows (seq, from 0; null for
+                --input), its cost in tokens and a digest of its content
+  body          the request body, as it is printed without --json
+  receipt       as `recto explain --json` prints it";
+
+const EXPLAIN_AFTER_HELP: &str = "\
+Examples:
+  recto explain chat.json
+  recto explain chat.json --window 32k --policy first_chars
+  recto explain chat.json --turn 7 --json
+
+The receipt says where the tokens go, what the provider's cache still holds, what the input costs,
+and for every entry of the conversation whether it is shown, changed or not shown, by which pass
+and why.
+
+With --json the receipt is one object: target, policy, mode, ledger, prefix, money, fates, warnings
+and ticket.";
+
+const REPLAY_AFTER_HELP: &str = "\
+Examples:
+  recto replay chat.json
+  recto replay transcripts/ --policy first_chars --window 32k --pages pages.jsonl
+  recto replay chat.json --pages - | head -1
+
+Every line of OUT is one page: {\"conversation\": ID, \"turn\": K, \"messages\": [...]}. OUT appears when
+all pages are written; after an error or Ctrl-C it is as it was before. (A device or pipe is written
+directly.)
+
+Tokens are the whole input of all calls; cached is what stood unchanged at the beginning of the
+page of the call before. USD is what that input costs at the model's prices, if the provider's cache
+holds all of it.
+
+With --json one object is printed:
+  target, window, reserve, policy   the settings; a window of null is unbounded, a reserve of
+                                    null the model's own
+  conversations   for each: conversation, file, calls, tokens, cached, usd, and overflows: the turns
+                  whose page doesn't fit, each with its breakdown and a hint
+  total           conversations, calls, tokens, cached, usd, overflows: sums over all of them";
+
+/// Compiles an agent's history into the page its model reads, and says what was left out and why.
+#[derive(Debug, Parser)]
+#[command(name = "recto", version, after_help = AFTER_HELP, max_term_width = 100)]
+#[command(subcommand_required = true, arg_required_else_help = true)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Print the request body of the next model call, or of a past one.
+    #[command(after_help = COMPILE_AFTER_HELP)]
+    Compile(PageArgs),
+    /// Print the receipt of a page: what is shown, changed or left out, why, and what it costs.
+    #[command(after_help = EXPLAIN_AFTER_HELP)]
+    Explain(PageArgs),
+    /// Walk through conversations call by call, and sum up what their pages cost.
+    #[command(after_help = REPLAY_AFTER_HELP)]
+    Replay(ReplayArgs),
+    /// Show on a bundled conversation what pages and receipts look like.
+    Demo,
+}
+
+/// Which page of which conversation.
+#[derive(Debug, Args)]
+pub(crate) struct PageArgs {
+    /// OpenAI-chat JSON: a request body, an array of messages, or one conversation a line; `-` reads stdin.
+    pub(crate) file: PathBuf,
+
+    /// The conversation with this id, if the file has several; those without an id are called FILE#1, FILE#2, …
+    #[arg(long, value_name = "ID")]
+    pub(crate) conversation: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) settings: SettingsArgs,
+
+    /// The user's next words, said after the whole conversation.
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true, value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) input: Option<String>,
+
+    /// The page before the K-th assistant message, from 0, exactly as `recto replay` makes it.
+    ///
+    /// Without --turn and --input it is the page for whatever answers the end of the conversation; if that is an
+    /// assistant message, the page before it.
+    #[arg(long, value_name = "K", conflicts_with = "input")]
+    pub(crate) turn: Option<usize>,
+
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Which conversations to replay.
+#[derive(Debug, Args)]
+pub(crate) struct ReplayArgs {
+    /// Files as `recto compile` reads them, folders of such files (*.json and *.jsonl), or `-` for stdin.
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+
+    /// Write every page to this file, one JSON object a line; `-` writes to stdout, and the table to stderr.
+    #[arg(long, value_name = "OUT")]
+    pub(crate) pages: Option<PathBuf>,
+
+    /// Only the conversation with this id.
+    #[arg(long, value_name = "ID")]
+    pub(crate) conversation: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) settings: SettingsArgs,
+
+    /// Print JSON instead of a table.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// For which model, and by which policy.
+#[derive(Debug, Args)]
+pub(crate) struct SettingsArgs {
+    /// The model that reads the page; an unknown name lists the known ones.
+    #[arg(long = "for", value_name = "MODEL", default_value = "gpt-4o")]
+    pub(crate) model: String,
+
+    /// Tokens of input and output together, such as 32000, 32_000, 32k or 1m; 0 is unbounded [default: the model's]
+    #[arg(long, value_name = "N", value_parser = tokens)]
+    pub(crate) window: Option<Tokens>,
+
+    /// Tokens kept free for the answer [default: the model's longest, at most a quarter of the window]
+    #[arg(long, value_name = "N", value_parser = tokens)]
+    pub(crate) reserve: Option<Tokens>,
+
+    /// A built-in policy (none, safe, first_chars), or a JSON file that holds one.
+    #[arg(long, value_name = "NAME|FILE.json", default_value = "safe")]
+    pub(crate) policy: String,
+}
+
+/// Reads a number of tokens: digits, `_` between them, and `k` or `m` for thousands or millions.
+fn tokens(text: &str) -> Result<Tokens, String> {
+    let (digits, unit) = match text.char_indices().last() {
+        Some((at, 'k' | 'K')) => (&text[..at], 1_000),
+        Some((at, 'm' | 'M')) => (&text[..at], 1_000_000),
+        _ => (text, 1),
+    };
+    let is_spelled = digits.starts_with(|c: char| c.is_ascii_digit())
+        && digits.ends_with(|c: char| c.is_ascii_digit())
+        && digits.chars().all(|c| c.is_ascii_digit() || c == '_');
+    let number = is_spelled.then(|| digits.replace('_', "").parse::<u64>().ok()?.checked_mul(unit)).flatten();
+    number.map(Tokens).ok_or_else(|| "expected a number of tokens such as 32000, 32_000, 32k or 1m".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn sizes_have_several_spellings() {
+        let good =
+            [("0", 0), ("32000", 32_000), ("32_000", 32_000), ("8k", 8_000), ("128K", 128_000), ("1m", 1_000_000)];
+        for (text, number) in good {
+            assert_eq!(tokens(text), Ok(Tokens(number)), "{text}");
+        }
+        for text in
+            ["", "k", "-1", "+1", "1.5k", "_1", "1_", "8kb", "8 k", "99999999999999999999", "99999999999999999m"]
+        {
+            assert!(tokens(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn prepared_texts_are_narrow_enough_not_to_be_wrapped() {
+        for text in [AFTER_HELP, COMPILE_AFTER_HELP, EXPLAIN_AFTER_HELP, REPLAY_AFTER_HELP] {
+            let wide: Vec<&str> = text.lines().filter(|line| line.chars().count() > 100).collect();
+            assert_eq!(wide, [""; 0]);
+        }
+    }
+
+    #[test]
+    fn the_help_names_every_built_in_policy() {
+        let help = Cli::command().find_subcommand_mut("compile").unwrap().render_long_help().to_string();
+        for policy in recto::Policy::presets() {
+            assert!(help.contains(&*policy.name), "{}", policy.name);
+        }
+    }
+}

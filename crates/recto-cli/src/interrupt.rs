@@ -1,0 +1,58 @@
+//! Ctrl-C: the first one is heeded between two turns, or ends the command where there is nothing to tidy up; the
+//! second one ends it at once.
+
+use crate::failure::{Failure, INTERRUPTED};
+use crate::talk;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+static IS_ASKED: AtomicBool = AtomicBool::new(false);
+static IS_CHECKED: AtomicBool = AtomicBool::new(false);
+/// A file to remove when the process ends at once.
+static UNFINISHED: Mutex<Option<PathBuf>> = Mutex::new(None);
+
+/// Starts to watch for Ctrl-C, and for the signals that ask a process to end.
+pub(crate) fn watch() -> Result<(), Failure> {
+    let heed = || {
+        let again = IS_ASKED.swap(true, Ordering::SeqCst);
+        if again || !IS_CHECKED.load(Ordering::SeqCst) {
+            end();
+        }
+    };
+    ctrlc::set_handler(heed).map_err(|error| Failure::outside("cannot watch for Ctrl-C", &error))
+}
+
+/// Promises that [`check`] is called often from now on.
+pub(crate) fn promise_checks() {
+    IS_CHECKED.store(true, Ordering::SeqCst);
+}
+
+/// Fails if Ctrl-C was pressed.
+pub(crate) fn check() -> Result<(), Failure> {
+    if IS_ASKED.load(Ordering::SeqCst) { Err(Failure::interrupted()) } else { Ok(()) }
+}
+
+/// Names the file that must not stay behind if the process ends now.
+pub(crate) fn set_unfinished(path: &Path) {
+    if let Ok(mut unfinished) = UNFINISHED.lock() {
+        *unfinished = Some(path.to_path_buf());
+    }
+}
+
+/// Takes back that there is an unfinished file.
+pub(crate) fn clear_unfinished() {
+    if let Ok(mut unfinished) = UNFINISHED.lock() {
+        *unfinished = None;
+    }
+}
+
+fn end() {
+    if let Some(path) = UNFINISHED.lock().ok().and_then(|unfinished| unfinished.clone()) {
+        // It may be gone already; there is nobody left to tell either way.
+        drop(fs::remove_file(path));
+    }
+    talk::note(&Failure::interrupted().to_string());
+    std::process::exit(i32::from(INTERRUPTED));
+}

@@ -1,0 +1,171 @@
+//! Files and stdin, read as named conversations.
+
+use crate::failure::Failure;
+use crate::nearest::nearest;
+use crate::talk;
+use recto::error::Place;
+use recto::transcript::{self, Conversation};
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+/// The largest transcript that is read, in bytes.
+const TRANSCRIPT_BYTES_MAX: u64 = 1 << 30;
+/// The largest policy that is read, in bytes.
+pub(crate) const POLICY_BYTES_MAX: u64 = 1 << 20;
+/// How many ids are listed where one must be picked.
+const IDS_LISTED_MAX: usize = 10;
+/// How many near ids are named where one is unknown.
+const IDS_NEAR_MAX: usize = 3;
+
+/// A conversation and what to call it.
+#[derive(Debug)]
+pub(crate) struct Named {
+    /// Its id; without one, the name of its file, and its number where the file has several.
+    pub(crate) name: String,
+    pub(crate) conversation: Conversation,
+}
+
+/// Reads all conversations of a file, or of stdin if it is `-`.
+pub(crate) fn conversations(path: &Path) -> Result<Vec<Named>, Failure> {
+    let text = text(path, TRANSCRIPT_BYTES_MAX)?;
+    let found =
+        transcript::read(&text).map_err(|error| Failure::from(error).during(format!("cannot read {}", shown(path))))?;
+    let stem = if is_stdin(path) { "stdin".into() } else { path.file_stem().unwrap_or_default().to_string_lossy() };
+    let several = found.len() > 1;
+    let name = |at: usize, conversation: &Conversation| match &conversation.id {
+        Some(id) => id.to_string(),
+        None if several => format!("{stem}#{}", at + 1),
+        None => stem.to_string(),
+    };
+    let named = found.into_iter().enumerate();
+    Ok(named.map(|(at, conversation)| Named { name: name(at, &conversation), conversation }).collect())
+}
+
+/// Returns the one conversation that is meant.
+pub(crate) fn pick(mut all: Vec<Named>, id: Option<&str>, path: &Path) -> Result<Named, Failure> {
+    if let Some(id) = id {
+        if !all.iter().any(|named| named.name == id) {
+            return Err(unknown(id, all.iter().map(|named| &*named.name)));
+        }
+        all.retain(|named| named.name == id);
+    }
+    match (all.pop(), all.len()) {
+        (Some(only), 0) => Ok(only),
+        (_, others) if id.is_some() => {
+            Err(Failure::refused(format!("{} conversations of {} have this id", others + 1, shown(path)))
+                .hinting("ids must differ to be picked by"))
+        }
+        (last, others) => {
+            let names = all.iter().chain(&last).map(|named| &*named.name);
+            let listed: Vec<&str> = names.take(IDS_LISTED_MAX).collect();
+            let more = (others + 1).saturating_sub(listed.len());
+            let more = if more > 0 { format!(", and {more} more") } else { String::new() };
+            Err(Failure::refused(format!("{} has {} conversations", shown(path), others + 1))
+                .hinting(format!("pick one with --conversation: {}{more}", listed.join(", "))))
+        }
+    }
+}
+
+/// Returns the refusal of an id that no conversation has.
+pub(crate) fn unknown<'n>(id: &str, names: impl IntoIterator<Item = &'n str>) -> Failure {
+    let near = nearest(id, names, IDS_NEAR_MAX);
+    Failure::refused(format!("no conversation {id:?}")).hinting(format!("the nearest ids: {}", near.join(", ")))
+}
+
+/// Says what had to be replaced when conversations of a file were read.
+pub(crate) fn replaced<'c>(path: &Path, conversations: impl IntoIterator<Item = &'c Conversation>) -> Option<String> {
+    let places: Vec<Place> = conversations.into_iter().flat_map(|it| it.replaced.iter().copied()).collect();
+    let first = places.first()?;
+    let what = match places.len() {
+        1 => "1 lone surrogate was".into(),
+        several => format!("{several} lone surrogates were"),
+    };
+    let Place { line, column } = first;
+    Some(format!("{}: {what} replaced by U+FFFD, first at line {line}, column {column}", shown(path)))
+}
+
+/// Says on stderr what [`replaced`] has to say.
+pub(crate) fn note_replaced(path: &Path, conversation: &Conversation) {
+    if let Some(note) = replaced(path, [conversation]) {
+        talk::note(&note);
+    }
+}
+
+/// Returns the files that are meant: a folder stands for its *.json and *.jsonl, sorted by name.
+pub(crate) fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
+    let mut files = Vec::new();
+    for path in paths {
+        if is_stdin(path) || !path.is_dir() {
+            files.push(path.clone());
+            continue;
+        }
+        let failed = |error: io::Error| Failure::outside(format!("cannot read {}", path.display()), &error);
+        let mut within = Vec::new();
+        for entry in fs::read_dir(path).map_err(failed)? {
+            let file = entry.map_err(failed)?.path();
+            let is_transcript = file.extension().is_some_and(|extension| extension == "json" || extension == "jsonl");
+            if is_transcript && file.is_file() {
+                within.push(file);
+            }
+        }
+        if within.is_empty() {
+            return Err(Failure::refused(format!("no *.json or *.jsonl in {}", path.display())));
+        }
+        within.sort();
+        files.extend(within);
+    }
+    if files.iter().filter(|file| is_stdin(file)).count() > 1 {
+        return Err(Failure::refused("stdin can be read only once").hinting("give `-` a single time"));
+    }
+    Ok(files)
+}
+
+/// Returns whether a path stands for stdin.
+pub(crate) fn is_stdin(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+/// Returns how a path is called in messages.
+pub(crate) fn shown(path: &Path) -> String {
+    if is_stdin(path) { "stdin".into() } else { path.display().to_string() }
+}
+
+/// Reads a text of at most so many bytes.
+pub(crate) fn text(path: &Path, bytes_max: u64) -> Result<String, Failure> {
+    let failed = |error: io::Error| Failure::outside(format!("cannot read {}", shown(path)), &error);
+    let too_large = || {
+        let most = bytes_max >> 20;
+        Failure::refused(format!("{} is too large: at most {most} MiB are read", shown(path)))
+    };
+    let mut bytes = Vec::new();
+    if is_stdin(path) {
+        io::stdin().lock().take(bytes_max + 1).read_to_end(&mut bytes).map_err(failed)?;
+    } else {
+        let file = File::open(path).map_err(failed)?;
+        let found = file.metadata().map_err(failed)?;
+        if found.is_dir() {
+            return Err(Failure::refused(format!("{} is a folder", shown(path)))
+                .hinting("name one of its files; `recto replay` takes folders"));
+        }
+        if found.len() > bytes_max {
+            return Err(too_large().hinting("split it into several files"));
+        }
+        file.take(bytes_max + 1).read_to_end(&mut bytes).map_err(failed)?;
+    }
+    if bytes.len() as u64 > bytes_max {
+        return Err(too_large());
+    }
+    String::from_utf8(bytes).map_err(|error| not_utf8(path, &error))
+}
+
+fn not_utf8(path: &Path, error: &std::string::FromUtf8Error) -> Failure {
+    let (bytes, at) = (error.as_bytes(), error.utf8_error().valid_up_to());
+    let good = std::str::from_utf8(&bytes[..at]).unwrap_or_default();
+    let Place { line, column } = Place::at(good, at);
+    let byte = bytes.get(at).copied().unwrap_or_default();
+    let what = format!("line {line}, column {column}: byte 0x{byte:02X} is not valid UTF-8");
+    let is_utf16 = matches!(bytes, [0xFF, 0xFE, ..] | [0xFE, 0xFF, ..]);
+    let hint = if is_utf16 { "it looks like UTF-16: convert it to UTF-8" } else { "convert it to UTF-8" };
+    Failure::refused(what).during(format!("cannot read {}", shown(path))).hinting(hint)
+}

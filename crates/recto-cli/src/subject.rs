@@ -1,0 +1,113 @@
+//! One conversation, counted by its target's tokenizer, and the page of it that was asked for.
+
+use crate::args::PageArgs;
+use crate::failure::Failure;
+use crate::settings::Settings;
+use crate::{source, talk};
+use recto::log::Counted;
+use recto::request::Tools;
+use recto::transcript::Conversation;
+use recto::{Compiled, Entry, Log, Replay, Role};
+
+/// A conversation whose pages are to be made.
+#[derive(Debug)]
+pub(crate) struct Subject {
+    pub(crate) name: String,
+    pub(crate) log: Log,
+    pub(crate) tools: Option<Tools>,
+}
+
+/// Which page is meant.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Which<'a> {
+    /// The one before this assistant message, from 0.
+    Before(usize),
+    /// The one for the user's next words.
+    Saying(&'a str),
+    /// The one for whatever answers the end of the conversation.
+    Next,
+}
+
+/// A page that was asked for.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    pub(crate) name: String,
+    /// Which assistant message it leads to; `None` if that is yet to come.
+    pub(crate) turn: Option<usize>,
+    pub(crate) compiled: Compiled,
+}
+
+impl Subject {
+    /// Counts a conversation.
+    pub(crate) fn of(name: String, mut conversation: Conversation, settings: &Settings) -> Result<Subject, Failure> {
+        let tokenizer = settings.target.tokenizer;
+        let tools = std::mem::take(&mut conversation.tools);
+        let tools = (!tools.is_empty()).then(|| Tools::counted(tools, &tokenizer));
+        let log = conversation
+            .into_log(tokenizer)
+            .map_err(|error| Failure::from(error).during(format!("conversation {name:?} cannot be used")))?;
+        Ok(Subject { name, log, tools })
+    }
+
+    /// Returns its calls, none of them made yet.
+    pub(crate) fn replay<'a>(&'a self, settings: &'a Settings) -> Replay<'a> {
+        let replay = Replay::new(&self.log, &settings.policy, &settings.target);
+        replay.with_tools(self.tools.as_ref()).with_reserve(settings.reserve)
+    }
+
+    /// Makes one page, after all calls before it.
+    pub(crate) fn page(&self, which: Which<'_>, settings: &Settings) -> Result<Asked, Failure> {
+        let mut replay = self.replay(settings);
+        let end = self.log.back().next().map(Counted::role);
+        let (turn, compiled) = match (which, end) {
+            (Which::Before(turn), _) => (Some(turn), self.before(turn, &mut replay)?),
+            (Which::Saying(text), _) => {
+                let input = self.log.draft(Entry::user(text))?;
+                (None, replay.after_all(Some(&input))?)
+            }
+            (Which::Next, None) => {
+                return Err(Failure::refused("the conversation has no messages").hinting("say something with --input"));
+            }
+            (Which::Next, Some(Role::Assistant)) => {
+                let last = replay.turns() - 1;
+                talk::note(&format!(
+                    "the conversation ends with an assistant message; this is the page before it (turn {last})"
+                ));
+                (Some(last), self.before(last, &mut replay)?)
+            }
+            (Which::Next, Some(_)) => (None, replay.after_all(None)?),
+        };
+        Ok(Asked { name: self.name.clone(), turn, compiled })
+    }
+
+    fn before(&self, turn: usize, replay: &mut Replay<'_>) -> Result<Compiled, Failure> {
+        let turns = replay.turns();
+        if turn >= turns {
+            let failure = Failure::refused(format!("no turn {turn}: assistant messages in the conversation: {turns}"));
+            return Err(match turns.checked_sub(1) {
+                Some(last) => failure.hinting(format!("turns are counted from 0 to {last}")),
+                None => failure.hinting("leave --turn out for the page of the first one"),
+            });
+        }
+        match replay.find(|replayed| replayed.turn == turn) {
+            Some(replayed) => Ok(replayed.compiled?),
+            None => Err(Failure::refused(format!("turn {turn} has no page"))
+                .because("the conversation begins with this assistant message, so there was nothing to send")
+                .hinting("say something with --input, or take a later --turn")),
+        }
+    }
+}
+
+/// Reads what the arguments name, and makes the page they ask for.
+pub(crate) fn asked(args: &PageArgs, settings: &Settings) -> Result<Asked, Failure> {
+    let all = source::conversations(&args.file)?;
+    let picked = source::pick(all, args.conversation.as_deref(), &args.file)?;
+    source::note_replaced(&args.file, &picked.conversation);
+    let subject = Subject::of(picked.name, picked.conversation, settings)?;
+    let which = match (args.turn, args.input.as_deref()) {
+        (Some(turn), _) => Which::Before(turn),
+        (None, Some(text)) => Which::Saying(text),
+        (None, None) => Which::Next,
+    };
+    subject.page(which, settings)
+}

@@ -1,0 +1,48 @@
+//! The only place that prints: stdout is data, stderr is talk.
+
+use crate::failure::Failure;
+use serde::Serialize;
+use std::io::{self, Write};
+
+/// Writes data to stdout, byte for byte.
+pub(crate) fn data(bytes: &[u8]) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    out.write_all(bytes).and_then(|()| out.flush()).map_err(|error| Failure::stdout(&error))
+}
+
+/// Writes a value to stdout as one line of JSON.
+pub(crate) fn json(value: &impl Serialize) -> Result<(), Failure> {
+    data(format!("{}\n", as_json(value)?).as_bytes())
+}
+
+/// Returns a value as one line of JSON, without a line end.
+pub(crate) fn as_json(value: &impl Serialize) -> Result<String, Failure> {
+    serde_json::to_string(value).map_err(|error| Failure::outside("cannot be written as JSON", &error))
+}
+
+/// Writes text for people to stdout, with a line end after it.
+pub(crate) fn text(text: &str) -> Result<(), Failure> {
+    data(format!("{}\n", harmless(text)).as_bytes())
+}
+
+/// Says something on stderr. That nobody listens is no reason to stop.
+pub(crate) fn note(text: &str) {
+    if !text.is_empty() {
+        let mut err = io::stderr().lock();
+        drop(writeln!(err, "{}", harmless(text)));
+    }
+}
+
+/// Returns a text whose control characters are spelled out: names and contents come from files, and must not
+/// steer a terminal.
+pub(crate) fn harmless(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\n' => out.push(c),
+            _ if c.is_control() => out.extend(c.escape_default()),
+            _ => out.push(c),
+        }
+    }
+    out
+}
