@@ -49,6 +49,11 @@ pub mod replay; // a finished conversation, call by call
 pub mod transcript; // other people's files, read as conversations
 pub mod wire; // providers' formats
 
+/// The README's example is compiled and run as a doc test.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
+
 pub use compile::{Compiled, compile, compile_once};
 pub use entry::{Entry, Lane, Part, Role, Seq, Span};
 pub use error::Error;

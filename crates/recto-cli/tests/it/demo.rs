@@ -32,3 +32,14 @@ fn the_help_tells_the_exit_codes() {
         mentions(&succeeds(&[command, "--help"]).stdout, &["Examples:", "--policy", "With --json"]);
     }
 }
+
+#[test]
+fn the_receipt_in_the_readme_is_the_one_that_the_demo_prints() {
+    let demo = succeeds(&["demo"]).stdout;
+    let readme = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md")).unwrap();
+    let (_, shown) = readme.split_once("```text\n").unwrap();
+    let (shown, _) = shown.split_once("```").unwrap();
+    let lines: Vec<&str> = shown.lines().filter(|line| !line.is_empty() && line.trim() != "…").collect();
+    assert!(lines.len() > 8);
+    mentions(&demo, &lines);
+}

@@ -6,5 +6,6 @@ mod demo;
 mod input;
 mod replay;
 mod run;
+mod score;
 #[cfg(unix)]
 mod signals;
