@@ -35,21 +35,33 @@ pub fn pairs(messages: &[Value], is_delta: bool) -> Result<(), String> {
     if waiting.is_empty() { Ok(()) } else { Err(format!("no results for {waiting:?}")) }
 }
 
-/// (b) The rows cover every entry of the log exactly once, in order, and count right.
+/// (b) Every entry of the log has exactly one row: its own, or one run of entries that it lies in.
 pub fn fates(rows: &[FateRow], log: &Log) -> Result<(), String> {
-    let mut next = Seq(0);
-    for row in rows {
-        if row.span.first != next || row.span.last < row.span.first {
-            return Err(format!("row {} should begin at {next}", row.span));
-        }
-        let entries = row.span.last.0 - row.span.first.0 + 1;
-        if entries != row.entries {
-            return Err(format!("row {} speaks of {} entries", row.span, row.entries));
-        }
-        next = row.span.last.next();
+    let is_own = |row: &&FateRow| row.span.first == row.span.last && row.scope.is_none();
+    let own: Vec<Seq> = rows.iter().filter(is_own).map(|row| row.span.first).collect();
+    if !own.is_sorted() || own.windows(2).any(|pair| pair[0] == pair[1]) {
+        return Err("rows of single entries are out of order, or double".into());
     }
-    let end = log.head().map_or(Seq(0), Seq::next);
-    if next == end { Ok(()) } else { Err(format!("the rows end at {next}, the log at {end}")) }
+    let runs: Vec<&FateRow> = rows.iter().filter(|row| !is_own(row)).collect();
+    let mut counted = vec![0u64; runs.len()];
+    for entry in log.back() {
+        if own.binary_search(&entry.seq).is_ok() {
+            continue;
+        }
+        let lies_in = |row: &&FateRow| {
+            row.span.contains(entry.seq) && row.scope.as_ref().is_none_or(|scope| scope.contains(entry.original()))
+        };
+        let of: Vec<usize> = (0..runs.len()).filter(|&at| lies_in(&runs[at])).collect();
+        match of[..] {
+            [at] => counted[at] += 1,
+            _ => return Err(format!("{} lies in {} rows", entry.seq, of.len())),
+        }
+    }
+    match runs.iter().zip(&counted).find(|(row, counted)| row.entries != **counted) {
+        Some((row, counted)) => Err(format!("row {} speaks of {} entries, there are {counted}", row.span, row.entries)),
+        None if rows.iter().map(|row| row.entries).sum::<u64>() == log.len() => Ok(()),
+        None => Err("the rows speak of more or fewer entries than there are".into()),
+    }
 }
 
 /// (c) What is used, reserved and left add up to the window, and the messages to what is used.

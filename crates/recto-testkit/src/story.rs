@@ -4,8 +4,8 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 use recto::entry::{ExpiryAction, Status};
-use recto::policy::Pass;
-use recto::reduce::{Expire, FitWindow};
+use recto::policy::{Decorate, Sections, Selection, StatusRule, Step, TraceRule};
+use recto::reduce::{CapOutput, DropImages, DropReasoning, Expire, FitWindow, Grain, Recent, TokenLimit};
 use recto::{Policy, Tokens};
 
 /// A conversation to live through, and the settings to do it under.
@@ -23,6 +23,8 @@ pub struct Story {
     pub remembers: bool,
     /// Whether the provider takes reasoning back.
     pub takes_reasoning: bool,
+    /// Whether prompt pieces go with every call.
+    pub has_fragments: bool,
     /// What happens.
     pub events: Vec<Event>,
 }
@@ -51,6 +53,8 @@ pub enum Event {
         calls: Vec<Words>,
         /// How it ended.
         status: Status,
+        /// Whether it is a trace, and of which run: 1 is the current one, 0 none.
+        trace: Option<u8>,
     },
     /// A result comes for one of the calls made so far, answered or not.
     Result {
@@ -69,6 +73,17 @@ pub enum Event {
     Orphan(Words),
     /// The user speaks, and nothing before counts any more.
     Edge(Words),
+    /// The host writes into another section.
+    Aside {
+        /// The section.
+        section: &'static str,
+        /// What it writes.
+        words: Words,
+        /// How many of the newest entries it stands for, if it is a summary.
+        covers: Option<u64>,
+    },
+    /// The user shows a picture.
+    Picture,
     /// An entry is pinned.
     Pin {
         /// Which entry, counted from the newest.
@@ -117,7 +132,11 @@ fn event() -> impl Strategy<Value = Event> {
         4 => words().prop_map(Event::User),
         2 => (words(), prop::option::of(words()), status())
             .prop_map(|(words, thought, status)| Event::Say { words, thought, status }),
-        5 => (words(), vec(words(), 1..4), status()).prop_map(|(words, calls, status)| Event::Step { words, calls, status }),
+        5 => (words(), vec(words(), 1..4), status(), prop::option::weighted(0.3, 0u8..3))
+            .prop_map(|(words, calls, status, trace)| Event::Step { words, calls, status, trace }),
+        1 => (prop_oneof![Just("summary"), Just("buffer"), Just("notes")], words(), prop::option::weighted(0.3, 1u64..9))
+            .prop_map(|(section, words, covers)| Event::Aside { section, words, covers }),
+        1 => Just(Event::Picture),
         5 => result.prop_map(|(back, words, is_error, with_another)| Event::Result { back, words, is_error, with_another }),
         4 => words().prop_map(Event::AllResults),
         1 => words().prop_map(Event::Orphan),
@@ -129,27 +148,80 @@ fn event() -> impl Strategy<Value = Event> {
     ]
 }
 
-fn policy() -> impl Strategy<Value = Policy> {
+fn expire() -> impl Strategy<Value = Step> {
     let action = prop_oneof![Just(ExpiryAction::Remove), (1u32..60).prop_map(ExpiryAction::FirstChars)];
-    let expire = (0u32..4, action, 0u64..60)
-        .prop_map(|(after, action, minimum)| Pass::Expire(Expire { after, action, minimum: Tokens(minimum) }));
-    let fit = (20u32..=100, 0u32..100, 0u64..100, any::<bool>()).prop_map(|(trigger, target, minimum, keep)| {
-        Pass::FitWindow(FitWindow {
-            trigger_percent: trigger,
-            target_percent: target * (trigger - 1) / 100,
-            minimum: Tokens(minimum),
-            keep_first_request: keep,
-        })
-    });
-    (prop::option::of(expire), prop::option::weighted(0.9, fit))
-        .prop_map(|(expire, fit)| Policy { name: "generated".into(), reduce: expire.into_iter().chain(fit).collect() })
+    (0u32..4, action, 0u64..60).prop_map(|(after, action, minimum)| {
+        Expire { after, action, minimum: Tokens(minimum), finished_runs: minimum % 2 == 0 }.into()
+    })
+}
+
+/// A pass that shortens, perhaps decorated.
+fn shorten() -> impl Strategy<Value = Step> {
+    let pass = prop_oneof![
+        3 => expire(),
+        1 => (1usize..80).prop_map(|chars| CapOutput::to(chars).into()),
+        1 => Just(DropReasoning {}.into()),
+        1 => (0usize..3).prop_map(|keep| DropImages { keep }.into()),
+    ];
+    (pass, 0u8..8).prop_map(|(pass, decorator): (Step, u8)| match decorator {
+        0 => pass.keep_last(1),
+        1 => pass.until_fits(),
+        2 => pass.sparing_errors(),
+        3 => pass.when_over(Tokens(40)),
+        _ => pass,
+    })
+}
+
+/// A pass that lowers the floor.
+fn lower() -> impl Strategy<Value = Step> {
+    let grain = || prop_oneof![Just(Grain::Exchange), Just(Grain::Message)];
+    let fit = (20u32..=100, 0u32..=100, 0u64..100, any::<bool>(), grain()).prop_map(
+        |(trigger, target, minimum, keep, grain)| {
+            let (target_percent, minimum) = (target * trigger / 100, Tokens(minimum));
+            FitWindow { trigger_percent: trigger, target_percent, minimum, keep_first_request: keep, grain }.into()
+        },
+    );
+    prop_oneof![
+        4 => fit,
+        1 => (10u64..200, 0u64..50, grain())
+            .prop_map(|(tokens, slack, grain)| TokenLimit { tokens: Tokens(tokens), slack: Tokens(slack), grain }.into()),
+        1 => (1usize..12, 0usize..4, grain()).prop_map(|(messages, slack, grain)| Recent { messages, slack, grain }.into()),
+    ]
+}
+
+fn selection() -> impl Strategy<Value = Selection> {
+    let sections = prop_oneof![
+        6 => Just(Sections::Ranked),
+        2 => Just(Sections::All),
+        1 => Just(Sections::Only(vec!["messages".into(), "notes".into()])),
+        1 => Just(Sections::Only(Vec::new())),
+    ];
+    let trace = prop_oneof![4 => Just(TraceRule::All), 2 => Just(TraceRule::CurrentRun), 1 => Just(TraceRule::None)];
+    let status = prop_oneof![3 => Just(StatusRule::Exclude), 1 => Just(StatusRule::Note)];
+    (sections, trace, status).prop_map(|(sections, trace, status)| {
+        let caps = [("summary".into(), Tokens(30))].into_iter().collect();
+        Selection { sections, trace, status, caps, ..Selection::default() }
+    })
+}
+
+fn policy() -> impl Strategy<Value = Policy> {
+    let words = prop::bool::weighted(0.2);
+    let passes = (vec(shorten(), 0..3), prop::option::weighted(0.9, lower()));
+    (selection(), words, passes).prop_map(|(select, words, (shorten, lower))| {
+        let mut policy = Policy::named("generated");
+        policy.select = select;
+        policy.pins.words = if words { vec!["aa".into()] } else { Vec::new() };
+        policy.reduce = shorten.into_iter().chain(lower).collect();
+        policy
+    })
 }
 
 /// Returns stories of up to `length` events.
 pub fn story(length: usize) -> impl Strategy<Value = Story> {
-    let settings = (60u64..900, 0u64..30, 0u64..5, policy(), any::<bool>(), any::<bool>());
-    (settings, vec(event(), 1..length)).prop_map(|(settings, events)| {
+    let window = prop_oneof![4 => 60u64..900, 1 => 1_500u64..6_000];
+    let settings = (window, 0u64..30, 0u64..5, policy(), any::<bool>(), any::<bool>());
+    (settings, any::<bool>(), vec(event(), 1..length)).prop_map(|(settings, has_fragments, events)| {
         let (window, reserve, overhead, policy, remembers, takes_reasoning) = settings;
-        Story { window, reserve, overhead, policy, remembers, takes_reasoning, events }
+        Story { window, reserve, overhead, policy, remembers, takes_reasoning, has_fragments, events }
     })
 }

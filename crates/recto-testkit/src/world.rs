@@ -2,15 +2,36 @@
 
 use crate::story::{Event, Story, Words};
 use recto::edit::Change;
-use recto::entry::{Call, CallId, Part, Reasoning, Redaction, Status, ToolResult};
+use recto::entry::{Call, CallId, Media, Part, Reasoning, Redaction, RunId, Status, ToolResult};
+use recto::fragment::{Fragment, Fragments};
 use recto::log::Counted;
 use recto::receipt::Ticket;
 use recto::request::Tools;
 use recto::target::{Memory, Reasoned};
 use recto::{
-    Compiled, Entry, Error, Log, Plan, Policy, Reader, Request, Role, Seq, Session, Span, Target, Tokenizer, Tokens,
-    compile, plan,
+    Compiled, Entry, Error, Lane, Log, Plan, Policy, Reader, Request, Role, Seq, Session, Span, Target, Tokenizer,
+    Tokens, compile, plan,
 };
+
+/// A fixed prompt, a todo list, something retrieved that may go, and an empty one.
+fn fragments() -> Fragments {
+    let list = [
+        Fragment::fixed("identity", "You look things up."),
+        Fragment::dynamic("todos", "- one"),
+        Fragment::retrieved("found", "a document that says nothing much"),
+        Fragment::dynamic("nothing", ""),
+    ];
+    Fragments::counted(list, &Tokenizer::Chars4).expect("the names differ")
+}
+
+/// Where a trace stands: `None` is talk.
+fn lane(trace: Option<u8>) -> (Lane, Option<RunId>) {
+    match trace {
+        None => (Lane::Talk, None),
+        Some(0) => (Lane::Trace, None),
+        Some(run) => (Lane::Trace, Some(format!("run-{run}").into())),
+    }
+}
 
 /// What no output may hold.
 pub const SECRET: &str = "sk-canary-7f3a";
@@ -31,10 +52,14 @@ pub struct World {
     pub session: Session,
     /// The tools offered.
     pub tools: Tools,
+    /// Prompt pieces that go with every call.
+    pub fragments: Option<Fragments>,
+    /// The execution under way.
+    pub run: RunId,
     /// Whether redactions are left off, to show that the check for secrets finds them.
     pub careless: bool,
     reserve: Tokens,
-    calls: Vec<CallId>,
+    calls: Vec<(CallId, Option<u8>)>,
     answered: Vec<bool>,
     inputs: u64,
 }
@@ -68,6 +93,8 @@ impl World {
             reader: Reader::new("main"),
             session: Session::default(),
             tools: Tools::counted([tool.into()], &Tokenizer::Chars4),
+            fragments: story.has_fragments.then(fragments),
+            run: "run-1".into(),
             careless: false,
             reserve: Tokens(story.reserve),
             calls: Vec::new(),
@@ -83,12 +110,14 @@ impl World {
             Event::User(words) => self.append(Entry::new(Role::User, []), &[words]),
             Event::Edge(words) => self.append(Entry { edge: true, ..Entry::new(Role::User, []) }, &[words]),
             Event::Say { words, thought, status } => self.say(words, thought.as_ref(), *status),
-            Event::Step { words, calls, status } => self.step(words, calls, *status),
+            Event::Step { words, calls, status, trace } => self.step(words, calls, *status, *trace),
+            Event::Aside { section, words, covers } => self.aside(section, words, *covers),
+            Event::Picture => self.picture(),
             Event::Result { back, words, is_error, with_another } => {
                 self.result(*back, words, *is_error, *with_another)
             }
             Event::AllResults(words) => self.all_results(words),
-            Event::Orphan(words) => self.append_result("nobody".into(), words, false),
+            Event::Orphan(words) => self.append_result("nobody".into(), None, words, false),
             Event::Pin { back } => {
                 if let Some(seq) = self.log.head().and_then(|head| head.0.checked_sub(*back as u64)) {
                     self.reader.pin(Span::one(Seq(seq)));
@@ -128,6 +157,8 @@ impl World {
     pub fn request<'a>(&'a self, input: Option<&'a Counted>) -> Request<'a> {
         Request {
             tools: Some(&self.tools),
+            run: Some(&self.run),
+            fragments: self.fragments.as_ref(),
             input,
             reserve: Some(self.reserve),
             session: Some(&self.session),
@@ -165,8 +196,9 @@ impl World {
         self.log.append(entry).expect("a model may speak and think");
     }
 
-    fn step(&mut self, words: &Words, calls: &[Words], status: Status) {
+    fn step(&mut self, words: &Words, calls: &[Words], status: Status, trace: Option<u8>) {
         let mut entry = self.with_texts(Entry { status, ..Entry::new(Role::Assistant, []) }, &[words]);
+        (entry.lane, entry.run) = lane(trace);
         let mut parts = entry.parts.to_vec();
         for arguments in calls {
             // Some providers use the same ids again in every step.
@@ -174,7 +206,7 @@ impl World {
             let (text, redaction) = self.text(arguments, parts.len());
             parts.push(Part::Call(Call::new(id.as_str(), "look", text)));
             entry.redactions.extend(redaction);
-            self.calls.push(id);
+            self.calls.push((id, trace));
             self.answered.push(false);
         }
         entry.parts = parts.into();
@@ -184,9 +216,10 @@ impl World {
     fn result(&mut self, back: usize, words: &Words, is_error: bool, with_another: bool) {
         let Some(at) = self.calls.len().checked_sub(back + 1) else { return };
         self.answered[at] = true;
-        self.append_result(self.calls[at].clone(), words, is_error);
+        let (call, trace) = self.calls[at].clone();
+        self.append_result(call.clone(), trace, words, is_error);
         if with_another {
-            self.append_result(self.calls[at].clone(), words, is_error);
+            self.append_result(call, trace, words, is_error);
         }
     }
 
@@ -194,16 +227,32 @@ impl World {
         let open = (0..self.calls.len()).filter(|&at| !self.answered[at]);
         let open: Vec<_> = open.map(|at| self.calls[at].clone()).collect();
         self.answered.fill(true);
-        for call in open {
-            self.append_result(call, words, false);
+        for (call, trace) in open {
+            self.append_result(call, trace, words, false);
         }
     }
 
-    fn append_result(&mut self, call: CallId, words: &Words, is_error: bool) {
+    fn append_result(&mut self, call: CallId, trace: Option<u8>, words: &Words, is_error: bool) {
         let (text, redaction) = self.text(words, 0);
         let result = Part::Result(ToolResult { is_error, ..ToolResult::text(call, text) });
-        let entry = Entry { redactions: redaction.into_iter().collect(), ..Entry::new(Role::Tool, [result]) };
+        let (lane, run) = lane(trace);
+        let redactions = redaction.into_iter().collect();
+        let entry = Entry { redactions, lane, run, ..Entry::new(Role::Tool, [result]) };
         self.log.append(entry).expect("results stand in tool entries");
+    }
+
+    fn aside(&mut self, section: &str, words: &Words, covers: Option<u64>) {
+        let head = self.log.head().map_or(0, |head| head.0);
+        let covers = covers.filter(|_| section == "summary");
+        let covers = covers.map(|back| Span { first: Seq(0), last: Seq(head.saturating_sub(back)) });
+        let entry = Entry { section: section.into(), covers, ..Entry::new(Role::User, []) };
+        self.append(entry, &[words]);
+    }
+
+    fn picture(&mut self) {
+        let media = Media { url: "https://example.org/a.png".into(), name: None, detail: None };
+        let entry = Entry::new(Role::User, [Part::text("look"), Part::Image(media)]);
+        self.log.append(entry).expect("a user may show pictures");
     }
 
     fn append(&mut self, entry: Entry, words: &[&Words]) {

@@ -2,11 +2,13 @@
 
 use crate::edit::Edit;
 use crate::error::Error;
+use crate::fragment::{Fragments, Lifecycle, Priority, Rendered};
 use crate::page::Page;
 use crate::plan::{READ_ROOMS_MAX, plan};
 use crate::reader::Decided;
-use crate::receipt::{Ledger, Overflow, Receipt};
-use crate::request::Request;
+use crate::receipt::{FragmentFate, FragmentRow, Ledger, Overflow, Receipt};
+use crate::request::{Budget, Request};
+use crate::target::Memory;
 use crate::tokens::Tokens;
 use crate::view::{Purpose, View};
 
@@ -33,6 +35,7 @@ pub fn compile_once(request: &Request<'_>) -> Result<Compiled, Error> {
 }
 
 fn compile_with(request: &Request<'_>, more: &[Edit]) -> Result<Compiled, Error> {
+    request.policy.check()?;
     let budget = request.budget()?;
     // What a plan could read through, compile can: a window is never less than its room.
     let bound = request.target.window.map_or(Tokens(u64::MAX), |it| Tokens(it.0.saturating_mul(READ_ROOMS_MAX)));
@@ -40,9 +43,56 @@ fn compile_with(request: &Request<'_>, more: &[Edit]) -> Result<Compiled, Error>
     if budget.over(view.cost()) > Tokens(0) || !view.window.is_complete {
         return Err(Overflow::of(&view, request, &budget).into());
     }
+    check_ids(&view, request)?;
+    let (fragments, fragment_rows) = fragments(&view, request, &budget);
     let mut ledger = Ledger::of(&budget);
-    let page = Page::of(&view, request, &mut ledger);
+    let page = Page::of(&view, request, &fragments, &mut ledger);
     page.check().map_err(Error::defect)?;
-    let receipt = Receipt::of(&view, &page, ledger, request);
+    let receipt = Receipt::of(&view, &page, ledger, fragment_rows, request);
     Ok(Compiled { page, receipt })
+}
+
+/// A thing is either an entry, sent once, or a fragment, sent at every call.
+fn check_ids(view: &View<'_>, request: &Request<'_>) -> Result<(), Error> {
+    let Some(fragments) = request.fragments else { return Ok(()) };
+    let ids = view.items.iter().filter_map(|item| item.entry.original().id.as_ref());
+    match ids.into_iter().find(|id| fragments.list().iter().any(|it| *it.fragment.id == *id.as_str())) {
+        Some(id) => Err(Error::settings(
+            format!("{:?} is both an entry and a fragment", id.as_str()),
+            "a thing is either stored once as an entry, or sent at every call as a fragment",
+        )),
+        None => Ok(()),
+    }
+}
+
+/// The fragments that stand on the page: all that must, and of the others what there is room for beside the history,
+/// those of higher priority first.
+fn fragments<'a>(view: &View<'_>, request: &Request<'a>, budget: &Budget) -> (Vec<&'a Rendered>, Vec<FragmentRow>) {
+    let all = request.fragments.map(Fragments::list).unwrap_or_default();
+    let is_resumed = request.target.memory == Memory::Session
+        && request.session.is_some_and(|it| it.acked().is_some() && it.acked() <= request.log.head());
+    let mut left = Tokens(budget.room().0) - view.cost();
+    let mut order: Vec<usize> = (0..all.len()).collect();
+    order.sort_by_key(|&at| std::cmp::Reverse(all[at].fragment.priority));
+    let mut fates = vec![FragmentFate::Shown; all.len()];
+    for at in order {
+        let it = &all[at];
+        let cost = it.cost + request.target.message_overhead;
+        if it.is_empty() {
+            fates[at] = FragmentFate::Empty;
+        } else if is_resumed && it.fragment.lifecycle == Lifecycle::Static {
+            fates[at] = FragmentFate::Held;
+        } else if it.fragment.priority != Priority::Required {
+            if cost <= left { left -= cost } else { fates[at] = FragmentFate::Shed }
+        }
+    }
+    let shown = all.iter().zip(&fates).filter(|(_, fate)| **fate == FragmentFate::Shown).map(|(it, _)| it).collect();
+    let row = |(it, fate): (&Rendered, &FragmentFate)| FragmentRow {
+        id: it.fragment.id.clone(),
+        lifecycle: it.fragment.lifecycle,
+        fate: *fate,
+        cost: it.cost,
+        fingerprint: it.fingerprint,
+    };
+    (shown, all.iter().zip(&fates).map(row).collect())
 }

@@ -1,7 +1,7 @@
 //! What makes a page say less than the log: edits, their reasons, and the decisions they become.
 
 use crate::digest::Digest;
-use crate::entry::{CallId, Seq, Span, Status, Text};
+use crate::entry::{CallId, Section, Seq, Span, Status, Text};
 use crate::tokens::Tokens;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -38,6 +38,8 @@ impl fmt::Display for PartAt {
 pub enum Change {
     /// The items that lie within are not shown.
     Hide(Span),
+    /// A part is not shown.
+    Omit(PartAt),
     /// Another text stands in a part's place.
     Replace {
         /// Which part.
@@ -63,7 +65,7 @@ impl Change {
     pub fn seq(&self) -> Seq {
         match self {
             Change::Hide(span) | Change::Pin(span) => span.first,
-            Change::Replace { at, .. } => at.seq,
+            Change::Omit(at) | Change::Replace { at, .. } => at.seq,
             Change::Floor(floor) => floor.at,
             Change::Settle { step, .. } => *step,
         }
@@ -168,6 +170,52 @@ pub enum Reason {
         /// How it ended.
         status: Status,
     },
+    /// A rule of the policy says that it stays.
+    Rule {
+        /// The word or name that made it one.
+        word: Text,
+    },
+    /// It stands in a section that was not selected.
+    OtherSection {
+        /// The section.
+        section: Section,
+    },
+    /// It stands in a section that is full.
+    SectionCap {
+        /// The section.
+        section: Section,
+        /// How much of it is shown.
+        cap: Tokens,
+    },
+    /// It is a trace of work that is not the current run's.
+    Trace,
+    /// A summary of the host stands for it.
+    Folded {
+        /// The summary.
+        by: Seq,
+    },
+    /// Its author is named in the text.
+    Named {
+        /// The author.
+        author: Text,
+    },
+    /// It is longer than any output may be.
+    OverCap {
+        /// How many characters it has.
+        chars: usize,
+        /// How many may be shown.
+        cap: usize,
+    },
+    /// It is not among the newest of its kind.
+    NotNewest {
+        /// How many of them stay.
+        keep: usize,
+    },
+    /// A pass of the host's own left it out or changed it.
+    Own {
+        /// What that pass says.
+        what: Text,
+    },
     /// A later entry says that nothing before it is shown.
     BeforeEdge {
         /// That entry.
@@ -247,6 +295,15 @@ impl fmt::Display for Reason {
             Reason::KeptByFloor { floor } => write!(f, "kept by the floor at {floor}"),
             Reason::Newest => write!(f, "newest"),
             Reason::Status { status } => write!(f, "status {}", format!("{status:?}").to_lowercase()),
+            Reason::Rule { word } => write!(f, "a rule: {word}"),
+            Reason::OtherSection { section } => write!(f, "section {section} was not selected"),
+            Reason::SectionCap { section, cap } => write!(f, "section {section} shows its newest {cap} tokens"),
+            Reason::Trace => write!(f, "a trace of another run"),
+            Reason::Folded { by } => write!(f, "the summary {by} stands for it"),
+            Reason::Named { author } => write!(f, "said by {author}"),
+            Reason::OverCap { chars, cap } => write!(f, "{chars} characters, {cap} are shown"),
+            Reason::NotNewest { keep } => write!(f, "not among the newest {keep}"),
+            Reason::Own { what } => write!(f, "{what}"),
             Reason::BeforeEdge { edge } => write!(f, "before the edge at {edge}"),
             Reason::BeforeCursor { acked } => write!(f, "the provider holds all up to {acked}"),
             Reason::BelowFloor { floor } => write!(f, "below the floor at {floor}"),

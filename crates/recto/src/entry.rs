@@ -16,7 +16,7 @@ pub struct Seq(pub u64);
 impl Seq {
     /// Returns the next place.
     pub fn next(self) -> Seq {
-        Seq(self.0 + 1)
+        Seq(self.0.saturating_add(1))
     }
 }
 
@@ -102,9 +102,25 @@ name_type! {
     Section
 }
 
+impl Section {
+    /// The section of the conversation itself.
+    pub const MESSAGES: &'static str = "messages";
+    /// Condensed older history.
+    pub const SUMMARY: &'static str = "summary";
+    /// Temporary and intermediate messages.
+    pub const BUFFER: &'static str = "buffer";
+    /// The built-in sections in the order a page shows them: oldest and most general first.
+    pub const RANKED: [&'static str; 3] = [Section::SUMMARY, Section::BUFFER, Section::MESSAGES];
+
+    /// Returns whether it is the section of the conversation itself.
+    pub fn is_messages(&self) -> bool {
+        self.as_str() == Section::MESSAGES
+    }
+}
+
 impl Default for Section {
     fn default() -> Section {
-        Section::from("messages")
+        Section::from(Section::MESSAGES)
     }
 }
 
@@ -377,6 +393,9 @@ pub struct Entry {
     /// When it may leave the page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expiry: Option<Expiry>,
+    /// The entries that a host's summary stands for; they are not shown while it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub covers: Option<Span>,
     /// What no view may show.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub redactions: Vec<Redaction>,
@@ -410,6 +429,7 @@ impl Entry {
             edge: false,
             origin,
             expiry: None,
+            covers: None,
             redactions: Vec::new(),
             meta: Map::new(),
             extra: Map::new(),

@@ -39,6 +39,20 @@ impl Place {
     }
 }
 
+/// Returns the places of byte offsets that come in order, in one walk.
+pub(crate) fn places(text: &str, offsets: &[usize]) -> Vec<Place> {
+    let (mut line, mut start, mut done) = (1, 0, 0);
+    let place = |&offset: &usize| {
+        for (at, _) in text.as_bytes()[done..offset].iter().enumerate().filter(|(_, byte)| **byte == b'\n') {
+            (line, start) = (line + 1, done + at + 1);
+        }
+        done = offset;
+        let column = text.as_bytes()[start..offset].iter().filter(|&&byte| byte & 0xC0 != 0x80).count() + 1;
+        Place { line, column }
+    };
+    offsets.iter().map(place).collect()
+}
+
 impl Error {
     /// Returns an error about something that was handed in.
     pub fn input(what: impl Into<String>) -> Error {

@@ -24,6 +24,8 @@ pub struct Item<'a> {
     pub(crate) keep: Option<Reason>,
     /// The call that a late result answers.
     pub(crate) late: Option<OpenCall>,
+    /// What is told at the end of the message, beside its own parts.
+    pub(crate) note: Option<Changed>,
 }
 
 /// What kind of item it is.
@@ -54,6 +56,8 @@ pub(crate) struct Changed {
     pub(crate) cost: Tokens,
     pub(crate) by: PassName,
     pub(crate) why: Reason,
+    /// Whether an edit changed it, recorded or about to be; each part is edited once.
+    pub(crate) is_edit: bool,
 }
 
 /// A tool result on the page, as a pass sees it.
@@ -76,7 +80,17 @@ pub struct ResultOf<'i> {
 impl<'a> Item<'a> {
     pub(crate) fn new(entry: &'a Counted, kind: Kind) -> Item<'a> {
         let none = (Vec::new(), Vec::new());
-        Item { entry, kind, answers: none.0, changed: none.1, cost: Tokens(0), hidden: None, keep: None, late: None }
+        Item {
+            entry,
+            kind,
+            answers: none.0,
+            changed: none.1,
+            cost: Tokens(0),
+            hidden: None,
+            keep: None,
+            late: None,
+            note: None,
+        }
     }
 
     /// Returns where its first entry stands.
@@ -103,6 +117,21 @@ impl<'a> Item<'a> {
     /// Returns what kind of item it is.
     pub fn kind(&self) -> Kind {
         self.kind
+    }
+
+    /// Returns whether it belongs to the conversation itself, not to another section.
+    pub fn is_main(&self) -> bool {
+        self.entry.original().section.is_messages()
+    }
+
+    /// Returns how many messages it makes on a page.
+    pub fn messages(&self) -> usize {
+        1 + self.answers.len()
+    }
+
+    /// Returns what one part of its first entry costs as it was said.
+    pub fn part_cost(&self, part: usize) -> Tokens {
+        self.entry.part_cost(part)
     }
 
     /// Returns what it costs as it is shown now.
@@ -133,6 +162,17 @@ impl<'a> Item<'a> {
     /// Returns the parts of the first entry, without what was redacted.
     pub fn parts(&self) -> &[Part] {
         self.entry.shown()
+    }
+
+    /// Returns whether a part of its first entry is shown otherwise than it was said, or not at all. A pass leaves such
+    /// a part alone: another edit of it would not be taken.
+    pub fn is_changed(&self, part: usize) -> bool {
+        self.changed_part(part).is_some()
+    }
+
+    /// Returns whether it counts among the newest messages: instructions and pins stand beside them.
+    pub(crate) fn is_counted(&self) -> bool {
+        self.is_shown() && self.is_main() && !matches!(self.keep, Some(Reason::System | Reason::Pinned))
     }
 
     /// Returns the results of its calls, as far as there are any.
@@ -173,14 +213,21 @@ impl<'a> Item<'a> {
 
     /// Whether anything would stand on the page.
     pub(crate) fn says_something(&self) -> bool {
+        if self.note.is_some() {
+            return true;
+        }
         let parts = self.entry.shown().iter().enumerate();
         let mut left = parts.filter(|(at, _)| self.changed_part(*at).is_none_or(|changed| changed.text.is_some()));
-        left.any(|(_, part)| !matches!(part, Part::Text { text } if text.is_empty()))
+        left.any(|(_, part)| match part {
+            Part::Text { text } => !text.is_empty(),
+            Part::Reasoning(it) => !it.text.is_empty() || it.encrypted.is_some() || it.signature.is_some(),
+            _ => true,
+        })
     }
 
     /// Counts anew what it costs, every message with its overhead.
     pub(crate) fn recount(&mut self, overhead: Tokens, counter: &dyn Count) {
-        let mut cost = self.entry.cost + overhead;
+        let mut cost = self.entry.cost + overhead + self.note.as_ref().map_or(Tokens(0), |note| note.cost);
         for (part, changed) in &self.changed {
             cost = cost + changed.cost - self.entry.part_cost(*part);
         }

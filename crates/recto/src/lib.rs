@@ -31,8 +31,10 @@ pub mod edit; // what makes a page say less than the log, and why
 pub mod reader; // a lens over a log: its calls and its decisions
 pub mod session; // what a provider that remembers already holds
 
+pub mod fragment; // prompt pieces the host supplies at each call
 pub mod policy; // which passes run, as data
 pub mod request; // everything plan and compile may look at
+pub mod context; // a conversation with its prompt and data, as one immutable value
 pub mod target; // facts about models
 
 pub mod item; // a message, or a step joined with its results
@@ -55,6 +57,7 @@ pub mod wire; // providers' formats
 struct Readme;
 
 pub use compile::{Compiled, compile, compile_once};
+pub use context::Context;
 pub use entry::{Entry, Lane, Part, Role, Seq, Span};
 pub use error::Error;
 pub use log::Log;

@@ -12,11 +12,14 @@ use crate::error::Error;
 use crate::tokens::{Count, Tokens};
 pub(crate) use counted::digest_of;
 pub use counted::{Counted, IMAGE_TOKENS, MEDIA_BYTES_PER_TOKEN};
+use std::fmt;
 use std::ops::{Add, AddAssign, Sub};
 use std::sync::Arc;
 
 /// The most parts one entry may have.
 pub const PARTS_MAX: usize = 10_000;
+/// The last place a log can have; larger numbers don't survive every reader of JSON.
+pub const SEQ_MAX: Seq = Seq((1 << 53) - 1);
 /// How much a stretch of log holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sums {
@@ -62,6 +65,51 @@ struct Strand {
     tip: Option<Arc<Node>>,
 }
 
+/// A part of a log: one section or all, one lane or both, one role or all.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Scope {
+    /// The section; `None` is all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub section: Option<Section>,
+    /// The lane; `None` is both.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lane: Option<Lane>,
+    /// The role; `None` is all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<Role>,
+}
+
+impl Scope {
+    /// Returns whether an entry lies within.
+    pub fn contains(&self, entry: &Entry) -> bool {
+        self.section.as_ref().is_none_or(|section| *section == entry.section)
+            && self.lane.is_none_or(|lane| lane == entry.lane)
+            && self.role.is_none_or(|role| role == entry.role)
+    }
+}
+
+impl fmt::Display for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let lane = match self.lane {
+            None => "entries",
+            Some(Lane::Talk) => "entries of talk",
+            Some(Lane::Trace) => "traces",
+        };
+        match &self.section {
+            Some(section) => write!(f, "{lane} in {section}"),
+            None => write!(f, "{lane}"),
+        }
+    }
+}
+
+impl Strand {
+    fn is_in(&self, scope: &Scope) -> bool {
+        scope.section.as_ref().is_none_or(|section| *section == self.section)
+            && scope.lane.is_none_or(|lane| lane == self.lane)
+            && scope.role.is_none_or(|role| role == self.role)
+    }
+}
+
 #[derive(Debug)]
 struct Node {
     counted: Counted,
@@ -102,8 +150,19 @@ impl Log {
 
     /// Appends a fact and returns its place. A fact that no page could hold is refused, and nothing changes.
     pub fn append(&mut self, entry: Entry) -> Result<Seq, Error> {
+        self.append_at(self.head.map_or(Seq(0), Seq::next), entry)
+    }
+
+    /// Appends a fact at a place of the caller's choice, behind all others: whoever reads a log back that has lost
+    /// entries keeps the places of the rest. The places between stay free for good.
+    pub fn append_at(&mut self, seq: Seq, entry: Entry) -> Result<Seq, Error> {
         check(&entry)?;
-        let seq = self.head.map_or(Seq(0), Seq::next);
+        if let Some(head) = self.head.filter(|&head| seq <= head) {
+            return Err(Error::input(format!("place {seq} is not behind {head}, the newest")));
+        }
+        if seq > SEQ_MAX {
+            return Err(Error::input(format!("place {seq} is beyond {SEQ_MAX}, the last one")));
+        }
         let (section, lane, role) = (entry.section.clone(), entry.lane, entry.role);
         let known = self.strands.iter().position(|s| s.role == role && s.lane == lane && s.section == section);
         let at = known.unwrap_or_else(|| {
@@ -128,9 +187,15 @@ impl Log {
 
     /// Returns the log as it was when `head` was its newest entry; it shares everything with this one.
     pub fn until(&self, head: Option<Seq>) -> Log {
-        let back = |tip: &Option<Arc<Node>>| seek_arc(tip.as_ref()?, head?).cloned();
-        let strands = self.strands.iter().map(|s| Strand { tip: back(&s.tip), ..s.clone() }).collect();
-        Log { counter: self.counter.clone(), strands, head: self.head.min(head) }
+        let back = |strand: &Strand| {
+            let tip = seek_arc(strand.tip.as_ref()?, head?)?.clone();
+            Some(Strand { tip: Some(tip), ..strand.clone() })
+        };
+        // A strand that begins later is left out: in the new log it may begin in another order.
+        let strands: Vec<Strand> = self.strands.iter().filter_map(back).collect();
+        // The place asked for may be a free one.
+        let head = strands.iter().filter_map(|strand| Some(strand.tip.as_ref()?.counted.seq)).max();
+        Log { counter: self.counter.clone(), strands, head }
     }
 
     /// Returns an entry by its place.
@@ -141,17 +206,18 @@ impl Log {
 
     /// Returns how much a span holds in one lane, without walking it.
     pub fn cost(&self, lane: Lane, span: Span) -> Sums {
-        self.sums(span, |strand| strand.lane == lane)
+        self.sums(span, &Scope { lane: Some(lane), ..Scope::default() })
     }
 
     /// Returns how much a span holds in all lanes, without walking it.
     pub fn total(&self, span: Span) -> Sums {
-        self.sums(span, |_| true)
+        self.sums(span, &Scope::default())
     }
 
-    fn sums(&self, span: Span, want: impl Fn(&Strand) -> bool) -> Sums {
+    /// Returns how much of a scope a span holds, without walking it.
+    pub fn sums(&self, span: Span, scope: &Scope) -> Sums {
         let mut sums = Sums::default();
-        for tip in self.strands.iter().filter(|s| want(s)).filter_map(|s| s.tip.as_deref()) {
+        for tip in self.strands.iter().filter(|strand| strand.is_in(scope)).filter_map(|s| s.tip.as_deref()) {
             let through = |seq| seek(tip, seq).map_or(Sums::default(), |node| node.sums);
             let before = if span.first.0 == 0 { Sums::default() } else { through(Seq(span.first.0 - 1)) };
             // An empty span (first after last) sums to nothing.
@@ -170,15 +236,36 @@ impl Log {
         Back { tips: self.strands.iter().filter_map(|strand| strand.tip.as_deref()).collect() }
     }
 
+    /// Walks the entries of a scope from the newest back.
+    pub fn back_in(&self, scope: &Scope) -> Back<'_> {
+        let strands = self.strands.iter().filter(|strand| strand.is_in(scope));
+        Back { tips: strands.filter_map(|strand| strand.tip.as_deref()).collect() }
+    }
+
+    /// Returns the sections that occur, in the order they first did.
+    pub fn sections(&self) -> Vec<&Section> {
+        let mut sections: Vec<&Section> = Vec::new();
+        for strand in self.strands.iter().filter(|strand| strand.tip.is_some()) {
+            if !sections.contains(&&strand.section) {
+                sections.push(&strand.section);
+            }
+        }
+        sections
+    }
+
     /// Walks the entries of one role from the newest back.
     pub fn back_by(&self, role: Role) -> Back<'_> {
-        let strands = self.strands.iter().filter(|strand| strand.role == role);
-        Back { tips: strands.filter_map(|strand| strand.tip.as_deref()).collect() }
+        self.back_in(&Scope { role: Some(role), ..Scope::default() })
     }
 
     /// Returns the oldest entry of a role at or after a place, in logarithmic time.
     pub fn first_by(&self, role: Role, from: Seq) -> Option<&Counted> {
-        let tips = self.strands.iter().filter(|strand| strand.role == role).filter_map(|s| s.tip.as_deref());
+        self.first_in(&Scope { role: Some(role), ..Scope::default() }, from)
+    }
+
+    /// Returns the oldest entry of a scope at or after a place, in logarithmic time.
+    pub fn first_in(&self, scope: &Scope, from: Seq) -> Option<&Counted> {
+        let tips = self.strands.iter().filter(|strand| strand.is_in(scope)).filter_map(|s| s.tip.as_deref());
         tips.filter_map(|tip| first_from(tip, from)).map(|node| &node.counted).min_by_key(|counted| counted.seq)
     }
 }

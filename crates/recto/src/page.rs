@@ -2,6 +2,7 @@
 
 use crate::digest::{Digest, Hasher};
 use crate::entry::{Arguments, Call, Part, Piece, Reasoning, Role, Seq, Text, ToolResult};
+use crate::fragment::{Fragment, Placement, Rendered};
 use crate::item::{Answer, Changed, Item, Kind, NO_RESULT};
 use crate::log::{Counted, digest_of};
 use crate::receipt::Ledger;
@@ -63,17 +64,20 @@ impl Page {
         hasher.finish()
     }
 
-    pub(crate) fn of(view: &View<'_>, request: &Request<'_>, ledger: &mut Ledger) -> Page {
+    pub(crate) fn of(view: &View<'_>, request: &Request<'_>, fragments: &[&Rendered], ledger: &mut Ledger) -> Page {
         let session = request.session.filter(|_| request.target.memory == Memory::Session);
         let held = session.filter(|session| session.acked().is_some() && session.acked() <= request.log.head());
         let mut builder = Builder { messages: Vec::with_capacity(view.items.len() * 2), ledger, view, request, held };
+        builder.fragments(fragments, Placement::Head);
         for item in view.items.iter().filter(|item| item.is_shown()) {
             builder.item(item);
         }
+        builder.fragments(fragments, Placement::Tail);
         if let Some(input) = request.input {
             builder.ledger.input += input.cost + view.overhead;
             builder.messages.push(whole(input, None, view.overhead));
         }
+        builder.attach(fragments);
         let mode = match (held, builder.messages.is_empty()) {
             (None, _) => Mode::Full,
             (Some(_), false) => Mode::Delta,
@@ -136,6 +140,36 @@ impl Builder<'_, '_> {
         }
     }
 
+    fn fragments(&mut self, fragments: &[&Rendered], placement: Placement) {
+        for it in fragments.iter().filter(|it| it.fragment.placement == placement) {
+            let (role, cost) = (it.fragment.role, it.cost + self.view.overhead);
+            self.ledger.fragment(it.fragment.lifecycle, cost);
+            let parts: Arc<[Part]> = Arc::new([it.part.clone()]);
+            let digest = digest_of(role, None, &parts);
+            self.messages.push(Message { role, author: None, parts, seq: None, cost, digest });
+        }
+    }
+
+    /// Puts fragments at the end of the last user message; without one they are a message of their own.
+    fn attach(&mut self, fragments: &[&Rendered]) {
+        let attached: Vec<&&Rendered> =
+            fragments.iter().filter(|it| it.fragment.placement == Placement::AttachLastUser).collect();
+        for it in attached {
+            let Some(message) = self.messages.iter_mut().rev().find(|message| message.role == Role::User) else {
+                let tail = Rendered {
+                    fragment: Fragment { placement: Placement::Tail, ..it.fragment.clone() },
+                    ..(**it).clone()
+                };
+                self.fragments(&[&tail], Placement::Tail);
+                continue;
+            };
+            self.ledger.fragment(it.fragment.lifecycle, it.cost);
+            message.parts = message.parts.iter().cloned().chain([it.part.clone()]).collect();
+            message.cost += it.cost;
+            message.digest = digest_of(message.role, message.author.as_deref(), &message.parts);
+        }
+    }
+
     /// The message of a step or of somebody's words; a late result is a note in the user's place.
     fn head(&mut self, item: &Item<'_>) -> Message {
         let (entry, overhead) = (item.entry, self.view.overhead);
@@ -161,11 +195,17 @@ impl Builder<'_, '_> {
             self.ledger.add(entry.role(), part, own);
             cost += own;
         }
-        if item.changed.is_empty() {
+        if let Some(note) = &item.note {
+            self.ledger.assistant += note.cost;
+            cost += note.cost;
+        }
+        if item.changed.is_empty() && item.note.is_none() {
             return Message { cost, ..whole(entry, Some(entry.seq), overhead) };
         }
         let shown = entry.shown().iter().enumerate();
-        let parts: Arc<[Part]> = shown.filter_map(|(at, part)| rewritten(part, item.changed_part(at))).collect();
+        let note = item.note.as_ref().and_then(|note| note.text.clone()).map(|text| Part::Text { text });
+        let parts = shown.filter_map(|(at, part)| rewritten(part, item.changed_part(at))).chain(note);
+        let parts: Arc<[Part]> = parts.collect();
         let author = entry.original().author.clone();
         let digest = digest_of(entry.role(), author.as_deref(), &parts);
         Message { role: entry.role(), author, parts, seq: Some(entry.seq), cost, digest }
@@ -215,6 +255,7 @@ fn rewritten(part: &Part, changed: Option<&Changed>) -> Option<Part> {
         Part::Text { .. } => Part::Text { text },
         // A signature over other words would be refused.
         Part::Reasoning(_) => Part::Reasoning(Reasoning { text, ..Reasoning::default() }),
-        other => other.clone(),
+        // A line of text stands for a picture, a recording or a document.
+        _ => Part::Text { text },
     })
 }

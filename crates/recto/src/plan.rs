@@ -2,7 +2,6 @@
 
 use crate::edit::{Change, Edit};
 use crate::error::Error;
-use crate::policy::Pass;
 use crate::reader::Decided;
 use crate::receipt::Warning;
 use crate::request::Request;
@@ -28,29 +27,30 @@ pub fn plan(request: &Request<'_>) -> Result<Plan, Error> {
     // Nothing older than what fits can be on the page, unless passes make room for more: then read further.
     let mut rooms = 1;
     loop {
-        let (plan, is_enough) = plan_within(request, room, Tokens(room.0.saturating_mul(rooms)));
-        if is_enough || rooms >= READ_ROOMS_MAX {
+        let is_final = rooms >= READ_ROOMS_MAX;
+        let (plan, is_enough) = plan_within(request, room, Tokens(room.0.saturating_mul(rooms)), is_final);
+        if is_enough || is_final {
             return Ok(plan);
         }
         rooms *= 2;
     }
 }
 
-fn plan_within(request: &Request<'_>, room: Tokens, bound: Tokens) -> (Plan, bool) {
+fn plan_within(request: &Request<'_>, room: Tokens, bound: Tokens, is_final: bool) -> (Plan, bool) {
     let decided = Decided { reader: request.reader, more: &[] };
     let mut view = View::of(request, decided, bound, Purpose::Plan);
+    view.is_final = is_final;
     let mut edits = std::mem::take(&mut view.settles);
     let mut before_floor = None;
     for pass in &request.policy.reduce {
-        if matches!(pass, Pass::FitWindow(_)) {
+        if pass.lowers_floor() {
             before_floor.get_or_insert_with(|| view.cost());
         }
-        let proposed = pass.as_reduce().propose(&view, request);
+        let proposed = pass.propose(&view, request);
         view.apply(&proposed);
         edits.extend(proposed);
     }
-    let mut warnings: Vec<_> =
-        request.policy.reduce.iter().filter_map(|pass| pass.as_reduce().unmet(&view, request)).collect();
+    let mut warnings: Vec<_> = request.policy.reduce.iter().filter_map(|pass| pass.unmet(&view, request)).collect();
     if view.window.is_complete {
         return (Plan { edits: above_the_floor(edits), warnings }, true);
     }

@@ -1,85 +1,208 @@
-//! Which passes run and with which numbers, as data.
+//! Which entries are selected, which passes run and with which numbers, as data.
 
-use crate::digest::Digest;
-use crate::entry::{ExpiryAction, Text};
-use crate::error::{Error, Place};
-use crate::reduce::{Expire, FitWindow, Reduce};
+mod parse;
+mod presets;
+mod step;
+
+use crate::digest::{Digest, Hasher};
+use crate::entry::{Role, Section, Text};
+use crate::error::Error;
+use crate::item::Item;
+use crate::select::Select;
 use crate::tokens::Tokens;
-use crate::wire::json::without_position;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
-/// The passes that may shorten a page, in the order they run, and their numbers.
+pub use step::{Decorate, Pass, Spare, Step, When};
+
+/// The version of the policy format that is read and written.
+pub const SCHEMA_VERSION: u32 = 1;
+/// What a section other than the conversation may show, unless the policy says otherwise.
+pub const SECTION_CAP: Tokens = Tokens(16_000);
+
+/// What a page selects, and the passes that may shorten it, in the order they run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Policy {
+    /// The version of the format.
+    pub schema_version: u32,
     /// Its name on receipts.
     pub name: Text,
+    /// What is selected.
+    #[serde(default)]
+    pub select: Selection,
+    /// What never goes.
+    #[serde(default)]
+    pub pins: PinRules,
     /// Passes that propose edits, cheap ones first.
-    pub reduce: Vec<Pass>,
+    #[serde(default)]
+    pub reduce: Vec<Step>,
+    /// The host's own select passes; they run after the built-in ones, and are no part of the data.
+    #[serde(skip)]
+    own: OwnSelects,
 }
 
-/// A built-in pass and its numbers.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default)]
+struct OwnSelects(Vec<Arc<dyn Select>>);
+
+impl PartialEq for OwnSelects {
+    fn eq(&self, other: &OwnSelects) -> bool {
+        self.0.len() == other.0.len() && self.0.iter().zip(&other.0).all(|(one, other)| Arc::ptr_eq(one, other))
+    }
+}
+
+/// What a page selects from log and request alone.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Selection {
+    /// Which sections, in which order.
+    pub sections: Sections,
+    /// How many tokens of its newest a section other than `messages` may show.
+    pub caps: BTreeMap<Text, Tokens>,
+    /// What becomes of entries that were broken off.
+    pub status: StatusRule,
+    /// Which traces are shown.
+    pub trace: TraceRule,
+    /// How other agents' words are marked.
+    pub authors: AuthorRule,
+}
+
+/// Which sections a page shows, in which order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Sections {
+    /// `summary`, `buffer`, `messages`, as far as they exist.
+    #[default]
+    Ranked,
+    /// Every section: the ranked ones, then all others in the order they came.
+    All,
+    /// These; none at all means `messages`.
+    Only(Vec<Section>),
+}
+
+/// What becomes of entries that ended in an error, or were cancelled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum Pass {
-    /// Old tool results go, or keep their beginning.
-    Expire(Expire),
-    /// The oldest exchanges go below the floor.
-    FitWindow(FitWindow),
+pub enum StatusRule {
+    /// They are left out.
+    #[default]
+    Exclude,
+    /// The assistant's are shown, with a note of what happened.
+    Note,
 }
 
-impl Pass {
-    pub(crate) fn as_reduce(&self) -> &dyn Reduce {
-        match self {
-            Pass::Expire(pass) => pass,
-            Pass::FitWindow(pass) => pass,
+/// Which traces are shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TraceRule {
+    /// All; what grows old is for the passes to shorten.
+    #[default]
+    All,
+    /// Only those of the current run.
+    CurrentRun,
+    /// None.
+    None,
+}
+
+/// How the words of other agents are marked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AuthorRule {
+    /// Not at all; a wire that has a field for names uses it.
+    #[default]
+    Plain,
+    /// Their text begins with `[name]`.
+    Named,
+}
+
+/// Which messages never go, beside instructions, pinned entries and the last user words.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct PinRules {
+    /// A user's message stays if a line of it holds one of these words, in any case: `always`, `never`.
+    pub words: Vec<Text>,
+    /// A user's message stays if it holds one of these: names of files with a project's rules.
+    pub names: Vec<Text>,
+    /// Longer messages don't stay for a word or a name.
+    pub longest: Tokens,
+}
+
+impl Default for PinRules {
+    fn default() -> PinRules {
+        PinRules { words: Vec::new(), names: Vec::new(), longest: Tokens(2_000) }
+    }
+}
+
+impl PinRules {
+    /// Returns the word or name for which an item stays.
+    pub fn keeps(&self, item: &Item<'_>) -> Option<&Text> {
+        let is_asked = !(self.words.is_empty() && self.names.is_empty());
+        if !is_asked || item.role() != Role::User || !item.opens_exchange() || item.cost() > self.longest {
+            return None;
         }
+        self.names.iter().chain(&self.words).find(|word| item.entry.holds(word))
     }
 }
 
 impl Policy {
-    /// Returns the policy that changes nothing: what doesn't fit is an error.
-    pub fn none() -> Policy {
-        Policy { name: "none".into(), reduce: Vec::new() }
+    /// Returns a policy that selects the usual and reduces nothing.
+    pub fn named(name: impl Into<Text>) -> Policy {
+        Policy {
+            schema_version: SCHEMA_VERSION,
+            name: name.into(),
+            select: Selection::default(),
+            pins: PinRules::default(),
+            reduce: Vec::new(),
+            own: OwnSelects::default(),
+        }
     }
 
-    /// Returns the policy that only drops the oldest exchanges, and only when the window would overflow.
-    pub fn safe() -> Policy {
-        Policy { name: "safe".into(), reduce: vec![Pass::FitWindow(FitWindow::default())] }
+    /// Adds a pass that runs after all others: a built-in one, or the host's own.
+    #[must_use]
+    pub fn then(mut self, pass: impl Into<Step>) -> Policy {
+        self.reduce.push(pass.into());
+        self
     }
 
-    /// Returns the policy that shortens old tool results first, in batches, and drops exchanges last.
-    pub fn first_chars() -> Policy {
-        let expire = Expire { after: 4, action: ExpiryAction::FirstChars(500), minimum: Tokens(4_000) };
-        let reduce = vec![Pass::Expire(expire), Pass::FitWindow(FitWindow::default())];
-        Policy { name: "first_chars".into(), reduce }
+    /// Adds a select pass of the host's own.
+    #[must_use]
+    pub fn selecting(mut self, pass: impl Select + 'static) -> Policy {
+        self.own.0.push(Arc::new(pass));
+        self
     }
 
-    /// Returns the built-in policies.
-    pub fn presets() -> [Policy; 3] {
-        [Policy::none(), Policy::safe(), Policy::first_chars()]
+    /// Lets a function rework the passes that are there: drop, wrap or reorder them.
+    #[must_use]
+    pub fn decorated(mut self, decorate: impl FnOnce(Vec<Step>) -> Vec<Step>) -> Policy {
+        self.reduce = decorate(self.reduce);
+        self
     }
 
-    /// Reads a policy from JSON; mistakes come with their position.
-    pub fn from_json(text: &str) -> Result<Policy, Error> {
-        let policy: Policy = serde_json::from_str(text).map_err(|error| {
-            let place = Place { line: error.line(), column: error.column() };
-            Error::input(format!("policy: {}", without_position(&error)))
-                .at(place)
-                .hinting("`recto compile --policy safe` uses a built-in one")
-        })?;
-        policy.check()?;
-        Ok(policy)
+    pub(crate) fn own_selects(&self) -> &[Arc<dyn Select>] {
+        &self.own.0
     }
 
-    /// Checks the numbers of every pass.
+    /// Checks versions, sections and the numbers of every pass.
     pub fn check(&self) -> Result<(), Error> {
-        self.reduce.iter().try_for_each(|pass| pass.as_reduce().check())
+        if self.schema_version != SCHEMA_VERSION {
+            let what = format!("policy {:?} has schema_version {}", &*self.name, self.schema_version);
+            return Err(Error::settings(what, format!("this version of Recto reads schema_version {SCHEMA_VERSION}")));
+        }
+        if let Sections::Only(sections) = &self.select.sections {
+            let twice = sections.iter().enumerate().find(|(at, section)| sections[..*at].contains(section));
+            if let Some((_, section)) = twice {
+                let what = format!("policy {:?} selects section {section} twice", &*self.name);
+                return Err(Error::settings(what, "name every section once"));
+            }
+        }
+        self.reduce.iter().try_for_each(Step::check)
     }
 
-    /// Returns what identifies the policy.
+    /// Returns what identifies the policy; passes of the host's own count by their names.
     pub fn digest(&self) -> Digest {
-        Digest::of(&serde_json::to_vec(self).expect("a policy has no map with keys that aren't text"))
+        let mut hasher = Hasher::new();
+        hasher.text(&serde_json::to_string(self).expect("a policy has no map with keys that aren't text"));
+        self.own.0.iter().for_each(|pass| hasher.text(pass.name()));
+        hasher.finish()
     }
 }

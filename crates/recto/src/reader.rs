@@ -172,7 +172,7 @@ impl<'a> Decided<'a> {
     pub(crate) fn touched(&self, part: PartAt) -> bool {
         let reduces = |at: &usize| match &self.reader.decisions[*at].edit.change {
             Change::Hide(_) => true,
-            Change::Replace { at, .. } => *at == part,
+            Change::Omit(at) | Change::Replace { at, .. } => *at == part,
             _ => false,
         };
         self.reader.by_seq.get(&part.seq).is_some_and(|at| at.iter().any(reduces))
@@ -182,7 +182,8 @@ impl<'a> Decided<'a> {
     pub(crate) fn saved(&self, seq: Seq) -> Tokens {
         let Some(at) = self.reader.by_seq.get(&seq) else { return Tokens(0) };
         let live = at.iter().map(|&at| &self.reader.decisions[at]).filter(|it| it.reverted.is_none());
-        let reducing = live.filter(|it| matches!(it.edit.change, Change::Hide(_) | Change::Replace { .. }));
+        let reduces = |change: &Change| matches!(change, Change::Hide(_) | Change::Omit(_) | Change::Replace { .. });
+        let reducing = live.filter(|it| reduces(&it.edit.change));
         reducing.map(|it| it.edit.before - it.edit.after).sum()
     }
 

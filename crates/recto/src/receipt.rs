@@ -6,6 +6,8 @@ mod fates;
 use crate::digest::Digest;
 use crate::edit::{PassName, Reason, Turn};
 use crate::entry::{CallId, Part, Role, Seq, Span, Text};
+use crate::fragment::Lifecycle;
+use crate::log::Scope;
 use crate::page::{Mode, Page};
 use crate::request::{Budget, Request};
 use crate::target::{Memory, Prices};
@@ -31,12 +33,44 @@ pub struct Receipt {
     pub prefix: Prefix,
     /// What the input costs.
     pub money: Money,
+    /// What became of every fragment.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub fragments: Vec<FragmentRow>,
     /// One row for every entry, or for a run of entries that were not read; together they cover the whole log.
     pub fates: Vec<FateRow>,
     /// What the host should know.
     pub warnings: Vec<Warning>,
     /// For acknowledging the call, and for compiling this page again.
     pub ticket: Ticket,
+}
+
+/// What became of a fragment.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FragmentRow {
+    /// Its name.
+    pub id: Text,
+    /// Whether it stays the same from call to call.
+    pub lifecycle: Lifecycle,
+    /// What became of it.
+    pub fate: FragmentFate,
+    /// What it costs.
+    pub cost: Tokens,
+    /// What identifies its content.
+    pub fingerprint: Digest,
+}
+
+/// What became of a fragment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FragmentFate {
+    /// It stands on the page.
+    Shown,
+    /// It says nothing.
+    Empty,
+    /// There was no room for it beside the history.
+    Shed,
+    /// The provider holds it already.
+    Held,
 }
 
 /// What became of an entry.
@@ -58,6 +92,9 @@ pub struct FateRow {
     pub span: Span,
     /// How many.
     pub entries: u64,
+    /// Of a run of entries: only those that lie within this part of the log.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scope: Option<Scope>,
     /// What became of them.
     pub fate: Fate,
     /// The pass that saw to it.
@@ -80,6 +117,10 @@ pub struct Ledger {
     pub reserve_out: Tokens,
     /// Tool definitions.
     pub tools: Tokens,
+    /// Fragments that stay the same.
+    pub fixed: Tokens,
+    /// Fragments that are new at every call.
+    pub dynamic: Tokens,
     /// Instructions.
     pub system: Tokens,
     /// The user's words.
@@ -115,10 +156,17 @@ impl Ledger {
         } += cost;
     }
 
+    pub(crate) fn fragment(&mut self, lifecycle: Lifecycle, cost: Tokens) {
+        *match lifecycle {
+            Lifecycle::Static => &mut self.fixed,
+            Lifecycle::Dynamic => &mut self.dynamic,
+        } += cost;
+    }
+
     /// Returns what the request costs.
     pub fn used(&self) -> Tokens {
         let history = self.system + self.user + self.assistant + self.reasoning + self.calls + self.results;
-        history + self.tools + self.input + self.framing
+        history + self.tools + self.fixed + self.dynamic + self.input + self.framing
     }
 
     /// Returns what is left of the window; `None` where it is unbounded.
@@ -266,6 +314,8 @@ pub struct Overflow {
     pub input: Tokens,
     /// What the format costs for the request.
     pub framing: Tokens,
+    /// Fragments that can't be left out.
+    pub fragments: Tokens,
     /// The history; where not all of it was read, as much as it costs in the log.
     pub history: Tokens,
     /// Of that, what may never go: instructions, pins, the last user words, the newest item.
@@ -292,7 +342,7 @@ pub struct Protected {
 
 impl Overflow {
     pub(crate) fn of(view: &View<'_>, request: &Request<'_>, budget: &Budget) -> Overflow {
-        let &Budget { reserve_out, tools, input, framing, .. } = budget;
+        let &Budget { reserve_out, tools, input, framing, fragments, .. } = budget;
         let history = match request.log.head().filter(|_| !view.window.is_complete) {
             None => view.cost(),
             Some(last) => {
@@ -311,11 +361,23 @@ impl Overflow {
         let window = budget.window.unwrap_or(Tokens(u64::MAX));
         let over = budget.over(history);
         let is_complete = view.window.is_complete;
-        Overflow { window, reserve_out, tools, input, framing, history, protected, over, largest, is_complete }
+        Overflow {
+            window,
+            reserve_out,
+            tools,
+            input,
+            framing,
+            fragments,
+            history,
+            protected,
+            over,
+            largest,
+            is_complete,
+        }
     }
 
     pub(crate) fn hint(&self) -> String {
-        let without_history = self.reserve_out + self.tools + self.input + self.framing;
+        let without_history = self.reserve_out + self.tools + self.input + self.framing + self.fragments;
         if without_history + self.protected > self.window {
             let is_pinned = self.largest.iter().any(|item| item.why == Reason::Pinned);
             let unpin = if is_pinned { ", unpin something" } else { "" };
@@ -329,7 +391,13 @@ impl Overflow {
 }
 
 impl Receipt {
-    pub(crate) fn of(view: &View<'_>, page: &Page, ledger: Ledger, request: &Request<'_>) -> Receipt {
+    pub(crate) fn of(
+        view: &View<'_>,
+        page: &Page,
+        ledger: Ledger,
+        fragments: Vec<FragmentRow>,
+        request: &Request<'_>,
+    ) -> Receipt {
         let prefix = Prefix::of(page, request);
         Receipt {
             target: request.target.name.clone(),
@@ -338,6 +406,7 @@ impl Receipt {
             money: Money::of(&request.target.prices, &ledger, &prefix),
             prefix,
             ledger,
+            fragments,
             fates: fates::rows(view, page, request),
             warnings: warnings(view, request),
             ticket: Ticket {
@@ -354,8 +423,10 @@ impl Receipt {
 
     /// Returns the row that speaks of an entry.
     pub fn fate(&self, seq: Seq) -> Option<&FateRow> {
-        let at = self.fates.partition_point(|row| row.span.last < seq);
-        self.fates.get(at).filter(|row| row.span.contains(seq))
+        // What has a row of its own is in no run.
+        let of = |row: &&FateRow| row.span.contains(seq);
+        let own = self.fates.iter().filter(|row| row.scope.is_none() || row.entries == 1).find(of);
+        own.or_else(|| self.fates.iter().find(of))
     }
 }
 

@@ -1,8 +1,9 @@
 //! Everything that plan and compile may look at.
 
 use crate::digest::{Digest, Hasher};
-use crate::entry::Text;
+use crate::entry::{RunId, Text};
 use crate::error::Error;
+use crate::fragment::{Fragments, Priority, Rendered};
 use crate::log::{Counted, Log};
 use crate::page::Page;
 use crate::policy::Policy;
@@ -23,6 +24,10 @@ pub struct Request<'a> {
     pub policy: &'a Policy,
     /// Which model reads.
     pub target: &'a Target,
+    /// The execution that is under way, if one is.
+    pub run: Option<&'a RunId>,
+    /// Prompt pieces that go with this call.
+    pub fragments: Option<&'a Fragments>,
     /// The tools offered.
     pub tools: Option<&'a Tools>,
     /// What is said now, if it is not in the log; made by [`Log::draft`].
@@ -38,12 +43,25 @@ pub struct Request<'a> {
 impl<'a> Request<'a> {
     /// Returns a request with nothing optional in it.
     pub fn new(log: &'a Log, reader: &'a Reader, policy: &'a Policy, target: &'a Target) -> Request<'a> {
-        Request { log, reader, policy, target, tools: None, input: None, reserve: None, session: None, previous: None }
+        Request {
+            log,
+            reader,
+            policy,
+            target,
+            run: None,
+            fragments: None,
+            tools: None,
+            input: None,
+            reserve: None,
+            session: None,
+            previous: None,
+        }
     }
 
     /// Returns what goes beside the history, and what is left for it.
     pub(crate) fn budget(&self) -> Result<Budget, Error> {
-        let window = self.target.window;
+        // A window of nothing is one that nobody knows.
+        let window = self.target.window.filter(|window| *window > Tokens(0));
         let longest = self.target.output_max;
         let usual = || window.map_or(longest, |window| longest.min(Tokens(window.0 / 4)));
         let budget = Budget {
@@ -52,6 +70,7 @@ impl<'a> Request<'a> {
             tools: self.tools.map_or(Tokens(0), |tools| tools.cost),
             input: self.input.map_or(Tokens(0), |input| input.cost + self.target.message_overhead),
             framing: self.target.request_overhead,
+            fragments: self.required().map(|it| it.cost + self.target.message_overhead).sum(),
         };
         match window {
             Some(window) if budget.reserve_out >= window => Err(Error::settings(
@@ -62,11 +81,19 @@ impl<'a> Request<'a> {
         }
     }
 
+    /// The fragments that can't be left out.
+    fn required(&self) -> impl Iterator<Item = &'a Rendered> {
+        let all = self.fragments.into_iter().flat_map(Fragments::list);
+        all.filter(|it| it.fragment.priority == Priority::Required && !it.is_empty())
+    }
+
     /// Returns what identifies everything but log, reader and previous page.
     pub(crate) fn inputs(&self) -> Digest {
         let mut hasher = Hasher::new();
         hasher.digest(self.policy.digest());
         hasher.text(&format!("{:?}", self.target));
+        hasher.digest(self.fragments.map_or(Digest::default(), Fragments::digest));
+        hasher.maybe(self.run.map(RunId::as_str));
         hasher.digest(self.tools.map_or(Digest::default(), |tools| tools.digest));
         hasher.digest(self.input.map_or(Digest::default(), |input| input.digest));
         hasher.text(&format!("{:?} {:?} {}", self.reserve, self.session, self.log.counter().name()));
@@ -82,6 +109,8 @@ pub(crate) struct Budget {
     pub(crate) tools: Tokens,
     pub(crate) input: Tokens,
     pub(crate) framing: Tokens,
+    /// Fragments that can't be left out.
+    pub(crate) fragments: Tokens,
 }
 
 impl Budget {
@@ -97,7 +126,7 @@ impl Budget {
 
     /// What goes beside the history.
     fn beside(&self) -> Tokens {
-        self.reserve_out + self.tools + self.input + self.framing
+        self.reserve_out + self.tools + self.input + self.framing + self.fragments
     }
 }
 

@@ -11,7 +11,7 @@ pub struct Target {
     pub name: Text,
     /// Whose it is; what only another provider understands is not sent to it.
     pub provider: Text,
-    /// How many tokens input and output may have together; `None` is taken as unbounded.
+    /// How many tokens input and output may have together; `None` is taken as unbounded, and so is 0.
     pub window: Option<Tokens>,
     /// The longest answer.
     pub output_max: Tokens,

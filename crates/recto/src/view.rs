@@ -7,17 +7,19 @@ mod join;
 mod read;
 
 use crate::edit::{Change, Edit, OpenCall, PartAt, Reason};
-use crate::entry::{Part, Role, Seq, Span};
+use crate::entry::{Entry, Part, Role, Seq, Span, Status, Text};
+
 use crate::item::{Changed, Item, Kind, result_text};
+use crate::policy::{AuthorRule, StatusRule};
 use crate::reader::Decided;
 use crate::receipt::{FateRow, Warning};
 use crate::request::Request;
 use crate::select;
 use crate::target::{Reasoned, Target};
 use crate::tokens::{Count, Tokens};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-pub(crate) use read::{Window, below};
+pub(crate) use read::{Shelf, Window, below};
 
 /// The items one reader would see.
 #[derive(Debug)]
@@ -31,6 +33,8 @@ pub struct View<'a> {
     pub(crate) settles: Vec<Edit>,
     /// Calls whose step was not read, though a result of theirs was.
     pub(crate) unread_calls: Vec<OpenCall>,
+    /// Whether a plan reads no further than this.
+    pub(crate) is_final: bool,
     pub(crate) counter: &'a dyn Count,
     pub(crate) overhead: Tokens,
 }
@@ -53,8 +57,11 @@ impl<'a> View<'a> {
         let mut view = join::join(window, request, decided, purpose);
         view.shape(request.target);
         view.select(request);
+        view.tell(request);
+        view.hide_empty();
         view.mark(request);
         view.apply(edits);
+        view.fold();
         if let Some(floor) = view.window.floor {
             let late = decided.pins().filter(|span| span.last < floor.at);
             let gone = late.filter(|span| !floor.keeps.iter().any(|&seq| span.contains(seq)));
@@ -71,6 +78,11 @@ impl<'a> View<'a> {
     /// Returns the items that a pass may reduce.
     pub fn editable(&self) -> impl Iterator<Item = &Item<'a>> {
         self.items.iter().filter(|item| item.is_shown() && item.keep.is_none())
+    }
+
+    /// Whether more lies below that a plan will not read: what was read must do.
+    pub(crate) fn is_cut_short(&self) -> bool {
+        self.is_final && !self.window.is_complete
     }
 
     /// Returns what its items cost.
@@ -108,7 +120,13 @@ impl<'a> View<'a> {
             if answers_changed || item.changed.len() > before {
                 item.recount(self.overhead, self.counter);
             }
-            if item.kind == Kind::Message && !item.says_something() {
+        }
+    }
+
+    /// Hides what would be a message without content.
+    fn hide_empty(&mut self) {
+        for item in self.items.iter_mut().filter(|item| item.is_shown() && item.kind == Kind::Message) {
+            if !item.says_something() {
                 let why = item.changed.first().map_or(Reason::Empty, |(_, changed)| changed.why.clone());
                 item.hidden = Some(("shape".into(), why));
             }
@@ -117,8 +135,59 @@ impl<'a> View<'a> {
 
     fn select(&mut self, request: &Request<'_>) {
         for item in self.items.iter_mut().filter(|item| item.hidden.is_none()) {
-            let verdict = select::ALL.iter().find_map(|pass| Some((pass.name().into(), pass.excludes(item, request)?)));
-            item.hidden = verdict;
+            let own = request.policy.own_selects().iter().map(|pass| &**pass);
+            let mut passes = select::ALL.iter().copied().chain(own);
+            item.hidden = passes.find_map(|pass| Some((pass.name().to_string().into(), pass.excludes(item, request)?)));
+        }
+    }
+
+    /// Says in the text what only a field says: that an answer was broken off, or who speaks.
+    fn tell(&mut self, request: &Request<'_>) {
+        let rules = &request.policy.select;
+        if rules.status == StatusRule::Exclude && rules.authors == AuthorRule::Plain {
+            return;
+        }
+        let (overhead, counter) = (self.overhead, self.counter);
+        for item in self.items.iter_mut().filter(|it| it.is_shown() && it.role() == Role::Assistant) {
+            let entry = item.entry.original();
+            let is_named = rules.authors == AuthorRule::Named;
+            let other = entry.author.as_ref().filter(|author| is_named && **author != *request.reader.name());
+            let note = (entry.status != Status::Sent).then(|| broken_off(entry));
+            let why = match (&note, other) {
+                (Some(_), _) => Reason::Status { status: entry.status },
+                (None, Some(author)) => Reason::Named { author: author.clone() },
+                (None, None) => continue,
+            };
+            let said = item.entry.shown().iter().enumerate().filter_map(|(at, part)| match part {
+                Part::Text { text } if !text.is_empty() => Some((at, text.clone())),
+                _ => None,
+            });
+            let mut said: Vec<(usize, Text)> = said.collect();
+            if let (Some((_, first)), Some(author)) = (said.first_mut(), other) {
+                *first = format!("[{author}] {first}").into();
+            }
+            match (said.last_mut(), note) {
+                (Some((_, last)), Some(note)) => *last = format!("{last}\n\n{note}").into(),
+                (None, Some(note)) => {
+                    let cost = counter.count(&note);
+                    item.note = Some(Changed {
+                        text: Some(note.into()),
+                        cost,
+                        by: "select".into(),
+                        why: why.clone(),
+                        is_edit: false,
+                    });
+                }
+                (_, None) => {}
+            }
+            for (at, text) in said {
+                let is_same = matches!(&item.entry.shown()[at], Part::Text { text: old } if *old == text);
+                if !is_same {
+                    let (cost, by) = (counter.count(&text), "select".into());
+                    item.changed.push((at, Changed { text: Some(text), cost, by, why: why.clone(), is_edit: false }));
+                }
+            }
+            item.recount(overhead, counter);
         }
     }
 
@@ -131,8 +200,12 @@ impl<'a> View<'a> {
         }
         // With an input, that is what the model must answer.
         if request.input.is_none() {
-            if let Some(newest) = self.items.iter_mut().rev().find(|item| item.is_shown()) {
-                newest.keep.get_or_insert(Reason::Newest);
+            // The last on the page, and what came last: a result may stand behind a call far above.
+            let last = self.items.iter().rposition(|item| item.is_shown() && item.is_main());
+            let shown = self.items.iter().enumerate().filter(|(_, item)| item.is_shown() && item.is_main());
+            let newest = shown.max_by_key(|(_, item)| item.last_seq()).map(|(at, _)| at);
+            for at in last.into_iter().chain(newest) {
+                self.items[at].keep.get_or_insert(Reason::Newest);
             }
             let mut users = self.items.iter_mut().rev().filter(|item| item.is_shown() && item.opens_exchange());
             if let Some(item) = users.next() {
@@ -141,29 +214,40 @@ impl<'a> View<'a> {
         }
     }
 
+    /// Leaves out what a summary on the page stands for, but for instructions and pins.
+    fn fold(&mut self) {
+        let folds: Vec<(Seq, Span)> = self.window.folds().collect();
+        let may_go = |item: &&mut Item<'_>| !matches!(item.keep, Some(Reason::System | Reason::Pinned));
+        for item in self.items.iter_mut().filter(|item| item.is_main()).filter(may_go) {
+            if let Some((by, _)) = folds.iter().find(|(_, span)| span.contains(item.seq())) {
+                item.hidden.get_or_insert(("sections".into(), Reason::Folded { by: *by }));
+            }
+        }
+    }
+
     /// Applies edits, in order. One that would break an item is skipped and named.
     pub(crate) fn apply<'e>(&mut self, edits: impl IntoIterator<Item = &'e Edit>) {
-        let mut answers: Option<HashMap<Seq, (usize, usize)>> = None;
+        let mut places: Option<HashMap<Seq, (usize, Option<usize>)>> = None;
         for edit in edits {
             match &edit.change {
                 Change::Hide(span) => self.hide(*span, edit),
-                Change::Replace { at, text } => {
-                    let answers = answers.get_or_insert_with(|| self.answers());
-                    let changed = Changed {
-                        text: Some(text.clone()),
-                        cost: self.counter.count(text),
-                        by: edit.by.clone(),
-                        why: edit.why.clone(),
-                    };
-                    let answer = answers.get(&at.seq).copied();
-                    self.replace(*at, answer, changed);
+                Change::Replace { at, .. } | Change::Omit(at) => {
+                    let text = if let Change::Replace { text, .. } = &edit.change { Some(text.clone()) } else { None };
+                    let cost = text.as_ref().map_or(Tokens(0), |text| self.counter.count(text));
+                    let (by, why) = (edit.by.clone(), edit.why.clone());
+                    let changed = Changed { text, cost, by, why, is_edit: true };
+                    let places = places.get_or_insert_with(|| self.places());
+                    if let Some(&place) = places.get(&at.seq) {
+                        self.replace(*at, place, changed);
+                    }
                 }
                 Change::Pin(span) => {
                     let pinned = self.items.iter_mut().filter(|item| item.seqs().any(|seq| span.contains(seq)));
                     pinned.for_each(|item| item.keep = Some(Reason::Pinned));
                 }
                 Change::Floor(floor) => {
-                    let below = self.items.iter_mut().filter(|item| item.seq() < floor.at && item.keep.is_none());
+                    let below =
+                        self.items.iter_mut().filter(|it| it.is_main() && it.seq() < floor.at && it.keep.is_none());
                     for item in below.filter(|item| item.is_shown() && !floor.keeps.contains(&item.seq())) {
                         item.hidden = Some((edit.by.clone(), Reason::BelowFloor { floor: floor.at }));
                     }
@@ -176,7 +260,9 @@ impl<'a> View<'a> {
 
     fn hide(&mut self, span: Span, edit: &Edit) {
         for item in &mut self.items {
-            if item.keep.is_some() || !item.seqs().any(|seq| span.contains(seq)) {
+            // What is last or newest changes with every call; what was decided stands.
+            let is_fixed = matches!(item.keep, Some(Reason::Pinned | Reason::System));
+            if is_fixed || !item.seqs().any(|seq| span.contains(seq)) {
                 continue;
             }
             if item.seqs().all(|seq| span.contains(seq)) {
@@ -188,36 +274,55 @@ impl<'a> View<'a> {
         }
     }
 
-    fn replace(&mut self, at: PartAt, answer: Option<(usize, usize)>, changed: Changed) {
-        let item = match answer {
-            Some((item, answer)) => {
-                let item = &mut self.items[item];
-                item.answers[answer].changed = Some(changed);
-                item
-            }
+    fn replace(&mut self, at: PartAt, (item, answer): (usize, Option<usize>), changed: Changed) {
+        let item = &mut self.items[item];
+        match answer {
+            Some(answer) => item.answers[answer].changed = Some(changed),
             None => {
-                let Ok(item) = self.items.binary_search_by_key(&at.seq, Item::seq) else { return };
-                let item = &mut self.items[item];
+                let why = (changed.by.clone(), changed.why.clone());
                 item.changed.retain(|(part, _)| *part != at.part);
                 item.changed.push((at.part, changed));
-                item
-            }
-        };
-        item.recount(self.overhead, self.counter);
-    }
-
-    /// Where each result stands.
-    fn answers(&self) -> HashMap<Seq, (usize, usize)> {
-        let mut at = HashMap::new();
-        for (i, item) in self.items.iter().enumerate() {
-            for (j, answer) in item.answers.iter().enumerate() {
-                if let Some(entry) = answer.result {
-                    at.insert(entry.seq, (i, j));
+                if item.kind == Kind::Message && !item.says_something() {
+                    item.hidden.get_or_insert(why);
                 }
             }
         }
-        at
+        item.recount(self.overhead, self.counter);
     }
+
+    /// The parts that an edit has changed.
+    pub(crate) fn edited(&self) -> HashSet<PartAt> {
+        let mut edited = HashSet::new();
+        for item in &self.items {
+            let own = item.changed.iter().filter(|(_, changed)| changed.is_edit);
+            edited.extend(own.map(|(part, _)| PartAt { seq: item.seq(), part: *part }));
+            let answers = item.answers.iter().filter(|it| it.changed.as_ref().is_some_and(|changed| changed.is_edit));
+            edited.extend(answers.filter_map(|it| Some(PartAt { seq: it.result?.seq, part: 0 })));
+        }
+        edited
+    }
+
+    /// Where each entry stands: in which item, and as which of its answers.
+    fn places(&self) -> HashMap<Seq, (usize, Option<usize>)> {
+        let mut places = HashMap::new();
+        for (i, item) in self.items.iter().enumerate() {
+            places.insert(item.seq(), (i, None));
+            for (j, answer) in item.answers.iter().enumerate() {
+                if let Some(entry) = answer.result {
+                    places.insert(entry.seq, (i, Some(j)));
+                }
+            }
+        }
+        places
+    }
+}
+
+/// What is told of an answer that was broken off.
+fn broken_off(entry: &Entry) -> String {
+    let what = if entry.status == Status::Cancelled { "[Generation cancelled]" } else { "[Generation failed]" };
+    let reason = entry.meta.get("error").and_then(|reason| reason.as_str());
+    let reason = reason.map_or(String::new(), |reason| format!("\nReason: {reason}"));
+    format!("{what}{reason}")
 }
 
 /// What the target does not take of a part in this role.
@@ -232,6 +337,6 @@ fn refused(part: &Part, role: Role, target: &Target) -> Option<&'static str> {
     }
 }
 
-fn not_taken(what: &'static str, text: Option<crate::entry::Text>, cost: Tokens) -> Changed {
-    Changed { text, cost, by: "shape".into(), why: Reason::NotTaken { what: what.into() } }
+fn not_taken(what: &'static str, text: Option<Text>, cost: Tokens) -> Changed {
+    Changed { text, cost, by: "shape".into(), why: Reason::NotTaken { what: what.into() }, is_edit: false }
 }

@@ -10,6 +10,11 @@ pub const IMAGE_TOKENS: Tokens = Tokens(1_229);
 /// How many bytes of a recording or document are taken to cost one token; no provider publishes a rule.
 pub const MEDIA_BYTES_PER_TOKEN: u64 = 16;
 
+/// Words that mark a user's rules; they are looked for once, on append, so that passes need not read every text.
+pub(crate) const RULE_WORDS: [&str; 5] = ["always", "never", "must", "AGENTS.md", "CLAUDE.md"];
+/// Longer texts are not looked through on append.
+const RULE_BYTES_MAX: usize = 64 * 1024;
+
 /// An entry in its log: counted once, and with the text that a view may show.
 #[derive(Debug)]
 pub struct Counted {
@@ -23,6 +28,8 @@ pub struct Counted {
     pub cost: Tokens,
     /// Identifies role and shown parts.
     pub digest: Digest,
+    /// Which rule words a user's entry holds, a bit each; `None` where it was not looked through.
+    rule_words: Option<u8>,
 }
 
 impl Counted {
@@ -31,7 +38,8 @@ impl Counted {
         let shown = redacted.as_ref().unwrap_or(&entry.parts);
         let costs: Vec<_> = shown.iter().map(|part| cost_of(part, counter)).collect();
         let digest = digest_of(entry.role, entry.author.as_deref(), shown);
-        Counted { seq, cost: costs.iter().copied().sum(), redacted, costs, digest, entry }
+        let rule_words = (entry.role == Role::User).then(|| rule_words(shown)).flatten();
+        Counted { seq, cost: costs.iter().copied().sum(), redacted, costs, digest, rule_words, entry }
     }
 
     /// Returns the fact as it was appended, secrets included: for export, never for a page.
@@ -47,6 +55,15 @@ impl Counted {
     /// Returns what one part costs.
     pub fn part_cost(&self, part: usize) -> Tokens {
         self.costs[part]
+    }
+
+    /// Returns whether a user's entry holds a word; words in any case, names as they are written.
+    pub(crate) fn holds(&self, word: &str) -> bool {
+        let known = RULE_WORDS.iter().position(|known| *known == word);
+        match known.zip(self.rule_words) {
+            Some((at, found)) => found & (1 << at) != 0,
+            None => texts(self.shown()).any(|text| holds(text, word)),
+        }
     }
 
     /// Returns who speaks.
@@ -122,6 +139,35 @@ fn replace_text(part: &mut Part, at: usize, new: String) {
         }
         _ => {}
     }
+}
+
+fn texts(parts: &[Part]) -> impl Iterator<Item = &str> {
+    parts.iter().filter_map(|part| if let Part::Text { text } = part { Some(&**text) } else { None })
+}
+
+/// Which of the rule words some parts hold, unless they are too long to look.
+fn rule_words(parts: &[Part]) -> Option<u8> {
+    let bytes: usize = texts(parts).map(str::len).sum();
+    let held = |at: usize| u8::from(texts(parts).any(|text| holds(text, RULE_WORDS[at]))) << at;
+    (bytes <= RULE_BYTES_MAX).then(|| (0..RULE_WORDS.len()).map(held).sum())
+}
+
+/// Whether a text holds a word by itself, in any case; what is no plain word is looked for as it is written.
+fn holds(text: &str, word: &str) -> bool {
+    if !word.bytes().all(|byte| byte.is_ascii_alphabetic()) || word.is_empty() {
+        return !word.is_empty() && text.contains(word);
+    }
+    let (text, word) = (text.as_bytes(), word.as_bytes());
+    let is_letter = |at: Option<&u8>| at.is_some_and(u8::is_ascii_alphanumeric);
+    let mut from = 0;
+    while let Some(found) = text[from..].windows(word.len()).position(|it| it.eq_ignore_ascii_case(word)) {
+        let at = from + found;
+        if !is_letter(at.checked_sub(1).and_then(|before| text.get(before))) && !is_letter(text.get(at + word.len())) {
+            return true;
+        }
+        from = at + 1;
+    }
+    false
 }
 
 /// Returns what a part costs on a page.

@@ -1,6 +1,6 @@
 //! The receipt as text, in the manner of a database's EXPLAIN.
 
-use super::{Fate, FateRow, Ledger, Overflow, Prefix, Receipt, Warning};
+use super::{Fate, FateRow, FragmentFate, Ledger, Overflow, Prefix, Receipt, Warning};
 use crate::edit::Reason;
 use crate::page::Mode;
 use crate::tokens::Tokens;
@@ -25,6 +25,15 @@ impl fmt::Display for Receipt {
         writeln!(f, "  money    {:.6} USD = {} cached + {} fresh tokens", money.usd, money.cached, money.fresh)?;
         for warning in &self.warnings {
             writeln!(f, "  warning  {warning}")?;
+        }
+        for row in &self.fragments {
+            let fate = match row.fate {
+                FragmentFate::Shown => continue,
+                FragmentFate::Empty => "is empty, and left out",
+                FragmentFate::Shed => "was left out: no room beside the history",
+                FragmentFate::Held => "is held by the provider",
+            };
+            writeln!(f, "  fragment {} ({} tokens) {fate}", row.id, row.cost)?;
         }
         writeln!(f, "\n  {:<15} {:<9} {:>21}  {:<11} why", "entries", "fate", "tokens", "pass")?;
         for row in collapsed(&self.fates) {
@@ -63,7 +72,11 @@ impl fmt::Display for FateRow {
             _ => format!("{} → {}", self.before, self.after),
         };
         let span = self.span.to_string();
-        write!(f, "{span:<15} {fate:<9} {tokens:>21}  {:<11} {}", self.by, self.why)
+        write!(f, "{span:<15} {fate:<9} {tokens:>21}  {:<11} {}", self.by, self.why)?;
+        match &self.scope {
+            Some(scope) => write!(f, " ({} {})", self.entries, scope),
+            None => Ok(()),
+        }
     }
 }
 
@@ -80,6 +93,8 @@ impl fmt::Display for Ledger {
         }
         let kinds = [
             ("tools", self.tools),
+            ("static", self.fixed),
+            ("dynamic", self.dynamic),
             ("system", self.system),
             ("user", self.user),
             ("assistant", self.assistant),
@@ -139,7 +154,7 @@ impl fmt::Display for Overflow {
         let history = if self.is_complete { "history" } else { "history (not all of it read)" };
         write!(
             f,
-            "the page does not fit: {} tokens over. window {} < reserve {} + tools {} + input {} + framing {} + {history} {} \
+            "the page does not fit: {} tokens over. window {} < reserve {} + tools {} + input {} + framing {} + fragments {} + {history} {} \
              (of which {} may never go)",
             self.over,
             self.window,
@@ -147,6 +162,7 @@ impl fmt::Display for Overflow {
             self.tools,
             self.input,
             self.framing,
+            self.fragments,
             self.history,
             self.protected
         )?;

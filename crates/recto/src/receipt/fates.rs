@@ -17,7 +17,8 @@ pub(super) fn rows(view: &View<'_>, page: &Page, request: &Request<'_>) -> Vec<F
         item_rows(item, view, &mut rows);
     }
     rows.extend(view.gone.iter().cloned());
-    rows.sort_by_key(|row| row.span.first);
+    // Runs that share their span with others come last.
+    rows.sort_by_key(|row| (row.scope.is_some() && row.span.first == Seq(0) && row.entries > 1, row.span.first));
     if let Some((acked, session)) = acked.zip(request.session) {
         for row in rows.iter_mut().filter(|row| row.fate != Fate::NotShown && session.holds(row.span.first)) {
             (row.fate, row.by, row.why, row.after) =
@@ -40,13 +41,15 @@ fn item_rows(item: &Item<'_>, view: &View<'_>, rows: &mut Vec<FateRow>) {
             (None, Some(changed)) => (Fate::Changed, changed.by.clone(), changed.why.clone(), after),
             (None, None) => (Fate::Shown, "select".into(), stays(), before),
         };
-        rows.push(FateRow { span: Span::one(seq), entries: 1, fate, by, why, before, after });
+        rows.push(FateRow { span: Span::one(seq), entries: 1, scope: None, fate, by, why, before, after });
     };
     let mut after = item.entry.cost;
     for (part, changed) in &item.changed {
         after = after + changed.cost - item.entry.part_cost(*part);
     }
-    row(item.seq(), item.entry.cost, item.changed.first().map(|(_, changed)| changed), after);
+    after += item.note.as_ref().map_or(Tokens(0), |note| note.cost);
+    let changed = item.changed.first().map(|(_, changed)| changed).or(item.note.as_ref());
+    row(item.seq(), item.entry.cost, changed, after);
     for answer in &item.answers {
         if let Some(entry) = answer.result {
             let after = answer.changed.as_ref().map_or(entry.cost, |changed| changed.cost);

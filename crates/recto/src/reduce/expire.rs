@@ -6,9 +6,10 @@
 
 use super::Reduce;
 use crate::edit::{Change, Edit, PartAt, Reason};
-use crate::entry::{Expiry, ExpiryAction, Part, Role, Span};
+use crate::entry::{Expiry, ExpiryAction, Lane, Part, Role, Span};
 use crate::error::Error;
 use crate::item::{Item, Kind, result_text};
+use crate::policy::Pass;
 use crate::reader::Decided;
 use crate::request::Request;
 use crate::tokens::Tokens;
@@ -27,10 +28,20 @@ pub struct Expire {
     /// that doesn't fit needs no minimum.
     #[serde(default)]
     pub minimum: Tokens,
+    /// Whether steps that are traces of another run than the current one go as well, once they are as old.
+    #[serde(default)]
+    pub finished_runs: bool,
+}
+
+impl Expire {
+    /// Returns the pass that leaves so many characters of a result after so many calls.
+    pub fn first_chars(after: u32, chars: u32) -> Expire {
+        Expire { after, action: ExpiryAction::FirstChars(chars), minimum: Tokens(0), finished_runs: false }
+    }
 }
 
 impl Reduce for Expire {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         "expire"
     }
 
@@ -38,8 +49,12 @@ impl Reduce for Expire {
         let candidates = view.editable().filter(|item| item.role() != Role::System);
         let edits: Vec<Edit> = candidates.flat_map(|item| self.expired(item, view, request)).collect();
         let saved: Tokens = edits.iter().map(|edit| edit.before - edit.after).sum();
-        let must_fit = request.budget().is_ok_and(|budget| view.cost() > budget.room()) || !view.window.is_complete;
+        let must_fit = request.budget().is_ok_and(|budget| view.cost() > budget.room());
         if saved >= self.minimum || must_fit { edits } else { Vec::new() }
+    }
+
+    fn data(&self) -> Option<Pass> {
+        Some(Pass::Expire(self.clone()))
     }
 
     fn check(&self) -> Result<(), Error> {
@@ -54,6 +69,9 @@ impl Reduce for Expire {
 
 impl Expire {
     fn expired(&self, item: &Item<'_>, view: &View<'_>, request: &Request<'_>) -> Vec<Edit> {
+        if let Some(edit) = self.finished(item, request) {
+            return vec![edit];
+        }
         match item.kind() {
             Kind::Step => {
                 let results = item.results().filter(|result| !result.is_changed);
@@ -70,6 +88,29 @@ impl Expire {
             // Words are touched only where their own entry says so.
             Kind::Message => own_expiry(item, view, request).into_iter().collect(),
         }
+    }
+
+    /// The edit that leaves out a trace of a run that is over.
+    fn finished(&self, item: &Item<'_>, request: &Request<'_>) -> Option<Edit> {
+        let entry = item.entry.original();
+        let is_over = self.finished_runs && entry.lane == Lane::Trace && entry.run.as_ref() != request.run;
+        // A step goes whole, so its newest result must be old enough, and the span must hold nothing else.
+        let span = Span { first: item.seq(), last: item.last_seq() };
+        let is_alone = item.seqs().count() as u64 == span.last.0 - span.first.0 + 1;
+        let age = request.reader.age(span.last);
+        let due = due(
+            PartAt { seq: span.first, part: 0 },
+            Expiry { after: self.after, action: ExpiryAction::Remove },
+            request,
+        );
+        let is_due = is_over && is_alone && age > u64::from(self.after) && due.is_some();
+        is_due.then(|| Edit {
+            change: Change::Hide(span),
+            by: "expire".into(),
+            why: Reason::Removed { age, limit: self.after },
+            before: item.cost(),
+            after: Tokens(0),
+        })
     }
 
     /// The expiry that applies to a result, and its age, once it is due.

@@ -1,10 +1,12 @@
 //! Joining: entries become items, and every call gets the one result that stands behind it.
 
-use super::{Purpose, View, Window};
+use super::{Purpose, Shelf, View, Window};
+use crate::digest::Digest;
 use crate::edit::{Answered, Change, Edit, OpenCall, PassName, Reason};
 use crate::entry::{CallId, Part, Role, Seq, Span, Status};
 use crate::item::{Answer, Changed, Item, Kind, as_result, late_note};
 use crate::log::Counted;
+use crate::policy::StatusRule;
 use crate::reader::Decided;
 use crate::receipt::{Fate, FateRow};
 use crate::request::Request;
@@ -19,6 +21,8 @@ struct Join<'a, 'r> {
     purpose: Purpose,
     /// The newest call of each name: its item, and which of its answers.
     calls: HashMap<&'a str, (usize, usize)>,
+    /// The late results that are told of, so that none is told of twice.
+    notes: HashMap<Digest, Seq>,
     request: &'r Request<'a>,
 }
 
@@ -30,13 +34,16 @@ pub(super) fn join<'a>(window: Window<'a>, request: &Request<'a>, decided: Decid
         warnings: Vec::new(),
         settles: Vec::new(),
         unread_calls: Vec::new(),
+        is_final: false,
         counter: request.log.counter(),
         overhead: request.target.message_overhead,
     };
-    let mut join = Join { view, decided, purpose, calls: HashMap::new(), request };
-    let (named, entries) = (std::mem::take(&mut join.view.window.named), std::mem::take(&mut join.view.window.entries));
-    named.iter().chain(&entries).for_each(|entry| join.take(entry));
-    (join.view.window.named, join.view.window.entries) = (named, entries);
+    let mut join = Join { view, decided, purpose, calls: HashMap::new(), notes: HashMap::new(), request };
+    let window = &join.view.window;
+    let shelved = |shelves: &[Shelf<'a>]| shelves.iter().flat_map(|shelf| shelf.entries.clone()).collect::<Vec<_>>();
+    let (before, after) = (shelved(&window.before), shelved(&window.after));
+    let main: Vec<&Counted> = window.named.iter().chain(&window.entries).copied().collect();
+    before.into_iter().chain(main).chain(after).for_each(|entry| join.take(entry));
     let (overhead, counter) = (join.view.overhead, join.view.counter);
     join.view.items.iter_mut().for_each(|item| item.recount(overhead, counter));
     join.view
@@ -73,6 +80,8 @@ impl<'a> Join<'a, '_> {
         };
         let step = self.view.items[item].seq();
         let of = &self.view.items[item];
+        let is_noted = self.request.policy.select.status == StatusRule::Note;
+        let was_shown = of.entry.original().status == Status::Sent || is_noted;
         let (call, answered) = (of.call(&of.answers[answer]), of.answers[answer].result);
         let late = OpenCall {
             call: call.id.clone(),
@@ -84,7 +93,7 @@ impl<'a> Join<'a, '_> {
                 self.leave_out(entry, "join", Reason::Duplicate { of: first.seq });
             }
             Some(_) => self.late(entry, late),
-            None if self.is_settled(step, &result.call, entry.seq) => self.late(entry, late),
+            None if self.is_settled(was_shown, step, &result.call, entry.seq) => self.late(entry, late),
             None => self.view.items[item].answers[answer].result = Some(entry),
         }
     }
@@ -93,9 +102,11 @@ impl<'a> Join<'a, '_> {
     /// can't tell. Anything else answers nothing.
     fn without_call(&mut self, entry: &'a Counted) {
         let call = &as_result(entry).call;
-        let open = self.view.window.floor.and_then(|floor| floor.open.iter().rev().find(|open| open.call == *call));
+        let mut known = self.view.window.floor.into_iter().flat_map(|floor| &floor.open).filter(|it| it.call == *call);
+        let told = known.clone().filter_map(|open| open.answered).find(|answered| answered.digest == entry.digest);
+        let open = known.next_back();
         let is_unread = !self.view.window.is_complete && entry.seq >= self.view.window.start;
-        match open.and_then(|open| open.answered).filter(|answered| answered.digest == entry.digest) {
+        match told {
             Some(answered) => return self.leave_out(entry, "join", Reason::Duplicate { of: answered.seq }),
             None if open.is_none() && !is_unread => {
                 return self.leave_out(entry, "join", Reason::OrphanResult { call: call.clone() });
@@ -111,14 +122,16 @@ impl<'a> Join<'a, '_> {
     }
 
     /// Whether a page that was acknowledged showed the call without its result.
-    fn is_settled(&mut self, step: Seq, call: &CallId, result: Seq) -> bool {
+    fn is_settled(&mut self, was_shown: bool, step: Seq, call: &CallId, result: Seq) -> bool {
+        let settle = Change::Settle { step, call: call.clone() };
         if self.decided.settled(step, call) {
             return true;
         }
-        let must = self.purpose == Purpose::Plan && self.request.reader.saw_without(step, result);
-        if must {
+        let must = self.purpose == Purpose::Plan && was_shown && self.request.reader.saw_without(step, result);
+        let is_known = self.view.settles.iter().any(|edit| edit.change == settle);
+        if must && !is_known {
             self.view.settles.push(Edit {
-                change: Change::Settle { step, call: call.clone() },
+                change: settle,
                 by: BY,
                 why: Reason::LateResult { call: call.clone() },
                 before: Tokens(0),
@@ -130,18 +143,24 @@ impl<'a> Join<'a, '_> {
 
     /// The result stands at its own place, as a note.
     fn late(&mut self, entry: &'a Counted, open: OpenCall) {
+        let below = self.view.window.floor.into_iter().flat_map(|floor| &floor.open).filter_map(|it| it.answered);
+        let told = below.filter(|it| it.digest == entry.digest).map(|it| it.seq).find(|&seq| seq < entry.seq);
+        if let Some(of) = self.notes.get(&entry.digest).copied().or(told) {
+            return self.leave_out(entry, "join", Reason::Duplicate { of });
+        }
+        self.notes.insert(entry.digest, entry.seq);
         let text = late_note(as_result(entry), open.tool.as_deref());
         let cost = self.view.counter.count(&text);
         let why = Reason::LateResult { call: open.call.clone() };
         let mut item = Item::new(entry, Kind::Late);
         item.late = Some(open);
-        item.changed.push((0, Changed { text: Some(text.into()), cost, by: BY, why }));
+        item.changed.push((0, Changed { text: Some(text.into()), cost, by: BY, why, is_edit: false }));
         self.view.items.push(item);
     }
 
     fn leave_out(&mut self, entry: &Counted, by: &'static str, why: Reason) {
         let (before, after) = (entry.cost, Tokens(0));
         let (span, by) = (Span::one(entry.seq), by.into());
-        self.view.gone.push(FateRow { span, entries: 1, fate: Fate::NotShown, by, why, before, after });
+        self.view.gone.push(FateRow { span, entries: 1, scope: None, fate: Fate::NotShown, by, why, before, after });
     }
 }

@@ -2,20 +2,25 @@
 
 use crate::edit::Floor;
 use crate::edit::Reason;
-use crate::entry::{Part, Role, Seq, Span};
-use crate::log::{Counted, Log};
+use crate::entry::{CallId, Lane, Part, Role, Section, Seq, Span, Status};
+use crate::log::{Counted, Log, Scope, Sums};
+use crate::policy::{SECTION_CAP, Sections, TraceRule};
 use crate::reader::Decided;
 use crate::receipt::{Fate, FateRow};
 use crate::request::Request;
 use crate::tokens::Tokens;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
+use std::iter::Peekable;
 
 /// The most instructions that are read from below; older ones are left out, and the receipt says so.
 pub(crate) const SYSTEM_ENTRIES_MAX: usize = 1_000;
 /// The most pinned entries that are read from below.
 pub(crate) const PINNED_ENTRIES_MAX: usize = 1_000;
-/// How far around a pinned entry the rest of its step is looked for.
+/// How far around an entry the rest of its step is looked for.
 const STEP_REACH: u64 = 64;
+
+/// How many traces of other runs are passed over, one after the other, in search of the current run's.
+const FOREIGN_TRACES_MAX: usize = 2_000;
 
 /// What was read of a log.
 #[derive(Debug)]
@@ -25,24 +30,48 @@ pub(crate) struct Window<'a> {
     pub(crate) edge: Option<Seq>,
     /// The first place that was read as a matter of course.
     pub(crate) start: Seq,
-    /// Entries below the start that are read all the same, in order.
+    /// Entries of the conversation below the start that are read all the same, in order.
     pub(crate) named: Vec<&'a Counted>,
-    /// Entries from the start up, in order.
+    /// Entries of the conversation from the start up, in order.
     pub(crate) entries: Vec<&'a Counted>,
+    /// Other sections, those that stand before the conversation first.
+    pub(crate) before: Vec<Shelf<'a>>,
+    pub(crate) after: Vec<Shelf<'a>>,
     /// Whether the reading reached the floor, the edge or the bottom.
     pub(crate) is_complete: bool,
+    /// What of the conversation was read: all of it, or its talk alone.
+    pub(crate) scope: Scope,
+    /// Whether the conversation itself was selected.
+    pub(crate) has_messages: bool,
+}
+
+/// A section beside the conversation, as far as its cap lets it be shown.
+#[derive(Debug)]
+pub(crate) struct Shelf<'a> {
+    pub(crate) section: Section,
+    pub(crate) entries: Vec<&'a Counted>,
+    pub(crate) cap: Tokens,
 }
 
 pub(crate) fn window<'a>(request: &Request<'a>, decided: Decided<'a>, bound: Tokens) -> Window<'a> {
     let log = request.log;
     let (floor, edge) = (decided.floor(), log.edge());
-    let bottom = floor.map(|floor| floor.at).max(edge).unwrap_or_default();
+    let (before, after, has_messages) = shelves(request);
+    let lowest = floor.map(|floor| floor.at).max(edge).unwrap_or_default();
+    let bottom = covered(before.iter().chain(&after), lowest).unwrap_or(lowest);
+    let scope = scope(request);
     let (mut entries, mut spent, mut is_complete) = (Vec::new(), Tokens(0), true);
     let undecided = decided.has_none();
-    for entry in log.back().take_while(|entry| entry.seq >= bottom) {
-        if spent > bound {
+    let back = Newest { talk: log.back_in(&scope).peekable(), trace: traces(request).into_iter().peekable() };
+    let mut reach = None;
+    for entry in back.take_while(|entry| has_messages && entry.seq >= bottom) {
+        // A step is not left behind its results: those would look like answers to nothing.
+        if spent > bound && reach.get_or_insert_with(|| Reach::of(&entries)).is_enough() {
             is_complete = false;
             break;
+        }
+        if let Some(reach) = &mut reach {
+            reach.see(entry);
         }
         let saved = if undecided { Tokens(0) } else { decided.saved(entry.seq) };
         spent += entry.cost + request.target.message_overhead - saved;
@@ -50,36 +79,163 @@ pub(crate) fn window<'a>(request: &Request<'a>, decided: Decided<'a>, bound: Tok
     }
     entries.reverse();
     let start = if is_complete { bottom } else { entries.first().map_or(bottom, |entry| entry.seq) };
-    let unread = (!is_complete).then_some(bottom);
-    let named = named(log, start, edge, decided, unread);
-    Window { log, floor, edge, start, named, entries, is_complete }
+    let unread = Unread { from: lowest, is_bounded: !is_complete };
+    let named = if has_messages { named(log, start, edge, decided, unread) } else { Vec::new() };
+    Window { log, floor, edge, start, named, entries, before, after, is_complete, scope, has_messages }
 }
 
-/// Entries below the start that are read all the same: instructions, and what the floor names. Where the reading
-/// stopped early, also what the next floor may want to name from the stretch that was not read.
-fn named<'a>(
-    log: &'a Log,
-    start: Seq,
-    edge: Option<Seq>,
-    decided: Decided<'a>,
-    unread: Option<Seq>,
-) -> Vec<&'a Counted> {
+/// How far past its bound a reading goes, until the steps of all results that were read are read as well.
+struct Reach<'a> {
+    missing: HashSet<&'a CallId>,
+    left: u64,
+}
+
+impl<'a> Reach<'a> {
+    /// Entries come newest first.
+    fn of(entries: &[&'a Counted]) -> Reach<'a> {
+        let mut reach = Reach { missing: HashSet::new(), left: STEP_REACH };
+        entries.iter().for_each(|entry| reach.note(entry));
+        reach
+    }
+
+    fn note(&mut self, entry: &'a Counted) {
+        for part in entry.shown().iter() {
+            match part {
+                Part::Result(result) => drop(self.missing.insert(&result.call)),
+                Part::Call(call) => drop(self.missing.remove(&call.id)),
+                _ => {}
+            }
+        }
+    }
+
+    fn see(&mut self, entry: &'a Counted) {
+        self.left -= 1;
+        self.note(entry);
+    }
+
+    fn is_enough(&self) -> bool {
+        self.missing.is_empty() || self.left == 0
+    }
+}
+
+/// What of the conversation is read as a matter of course. A log with one section is read whole.
+fn scope(request: &Request<'_>) -> Scope {
+    let is_plain = request.log.sections().iter().all(|section| section.is_messages());
+    let lane = (request.policy.select.trace != TraceRule::All).then_some(Lane::Talk);
+    Scope { section: (!is_plain).then(Section::default), lane, role: None }
+}
+
+/// The current run's traces, newest first, where they are read apart from the talk.
+fn traces<'a>(request: &Request<'a>) -> Vec<&'a Counted> {
+    let Some(run) = request.run.filter(|_| request.policy.select.trace == TraceRule::CurrentRun) else {
+        return Vec::new();
+    };
+    let scope = Scope { section: Some(Section::default()), lane: Some(Lane::Trace), role: None };
+    let (mut found, mut foreign) = (Vec::new(), 0);
+    for entry in request.log.back_in(&scope) {
+        if entry.original().run.as_ref() == Some(run) {
+            found.push(entry);
+            foreign = 0;
+        } else {
+            foreign += 1;
+            if foreign > FOREIGN_TRACES_MAX {
+                break;
+            }
+        }
+    }
+    found
+}
+
+/// Two walks back through a log, merged.
+struct Newest<'a, T: Iterator<Item = &'a Counted>, U: Iterator<Item = &'a Counted>> {
+    talk: Peekable<T>,
+    trace: Peekable<U>,
+}
+
+impl<'a, T: Iterator<Item = &'a Counted>, U: Iterator<Item = &'a Counted>> Iterator for Newest<'a, T, U> {
+    type Item = &'a Counted;
+
+    fn next(&mut self) -> Option<&'a Counted> {
+        let seq = |entry: Option<&&'a Counted>| entry.map(|entry| entry.seq);
+        if seq(self.talk.peek()) >= seq(self.trace.peek()) { self.talk.next() } else { self.trace.next() }
+    }
+}
+
+/// The selected sections beside the conversation, and whether the conversation is selected at all.
+fn shelves<'a>(request: &Request<'a>) -> (Vec<Shelf<'a>>, Vec<Shelf<'a>>, bool) {
+    let present = request.log.sections();
+    let is_plain = present.iter().all(|section| section.is_messages());
+    let rules = &request.policy.select;
+    let ranked = || Section::RANKED.map(Section::from).into_iter().filter(|section| present.contains(&section));
+    let order: Vec<Section> = match &rules.sections {
+        Sections::Ranked | Sections::All if is_plain => return (Vec::new(), Vec::new(), true),
+        Sections::Ranked => ranked().collect(),
+        Sections::All => {
+            let others = present.iter().filter(|section| !Section::RANKED.contains(&section.as_str()));
+            ranked().chain(others.map(|section| (*section).clone())).collect()
+        }
+        Sections::Only(sections) if sections.is_empty() => vec![Section::default()],
+        Sections::Only(sections) => sections.clone(),
+    };
+    let at = order.iter().position(Section::is_messages);
+    let shelf = |section: &Section| {
+        let cap = rules.caps.get(section.as_str()).copied().unwrap_or(SECTION_CAP);
+        let scope = Scope { section: Some(section.clone()), ..Scope::default() };
+        let mut spent = Tokens(0);
+        let within = request.log.back_in(&scope).take_while(|entry| {
+            spent += entry.cost + request.target.message_overhead;
+            spent <= cap
+        });
+        let mut entries: Vec<&Counted> = within.collect();
+        entries.reverse();
+        Shelf { section: section.clone(), entries, cap }
+    };
+    let before = order[..at.unwrap_or(order.len())].iter().map(shelf).collect();
+    let after = order.get(at.unwrap_or(order.len()) + 1..).into_iter().flatten().map(shelf).collect();
+    (before, after, at.is_some())
+}
+
+/// The stretch between the lowest place that may be shown and the place where reading began.
+#[derive(Clone, Copy)]
+struct Unread {
+    from: Seq,
+    /// Whether a bound stopped the reading; else a summary stands for the stretch.
+    is_bounded: bool,
+}
+
+/// What a summary stands for, if it says anything itself.
+fn stands_for(entry: &Counted) -> Option<Span> {
+    let is_empty = entry.shown().iter().all(|part| matches!(part, Part::Text { text } if text.is_empty()));
+    entry.original().covers.filter(|_| !is_empty && entry.original().status == Status::Sent)
+}
+
+/// The first entry that no summary stands for, if one stands for everything below it from the bottom up.
+fn covered<'s, 'a: 's>(shelves: impl Iterator<Item = &'s Shelf<'a>>, bottom: Seq) -> Option<Seq> {
+    let spans = shelves.flat_map(|shelf| &shelf.entries).filter_map(|entry| stands_for(entry));
+    spans.filter(|span| span.first <= bottom && span.last >= bottom).map(|span| span.last.next()).max()
+}
+
+/// Entries below the start that are read all the same: instructions, what the floor names, and pins in a stretch that
+/// was not read. Where a bound stopped the reading, also what the next floor may want to name.
+fn named<'a>(log: &'a Log, start: Seq, edge: Option<Seq>, decided: Decided<'a>, unread: Unread) -> Vec<&'a Counted> {
     if start.0 == 0 {
         return Vec::new();
     }
-    let system = log.back_by(Role::System).filter(|entry| entry.seq < start).take(SYSTEM_ENTRIES_MAX);
+    let main = |role| Scope { section: Some(Section::default()), lane: None, role: Some(role) };
+    let system = log.back_in(&main(Role::System)).filter(|entry| entry.seq < start).take(SYSTEM_ENTRIES_MAX);
     let mut named: BTreeMap<Seq, &Counted> = system.map(|entry| (entry.seq, entry)).collect();
     let mut wanted: Vec<Seq> = decided.floor().into_iter().flat_map(|floor| floor.keeps.iter().copied()).collect();
-    if let Some(bottom) = unread {
-        wanted.extend(log.first_by(Role::User, bottom).map(|entry| entry.seq));
-        wanted.extend(log.back_by(Role::User).next().map(|entry| entry.seq));
-        for span in decided.pins() {
-            let pinned = (span.first.max(bottom).0..=span.last.0.min(start.0 - 1)).take(PINNED_ENTRIES_MAX);
-            wanted.extend(pinned.flat_map(|seq| whole_step(log, Seq(seq))));
-        }
+    if unread.is_bounded {
+        wanted.extend(log.first_in(&main(Role::User), unread.from).map(|entry| entry.seq));
+        wanted.extend(log.back_in(&main(Role::User)).next().map(|entry| entry.seq));
+    }
+    for span in decided.pins() {
+        let pinned = (span.first.max(unread.from).0..=span.last.0.min(start.0 - 1)).take(PINNED_ENTRIES_MAX);
+        wanted.extend(pinned.flat_map(|seq| whole_step(log, Seq(seq))));
     }
     let is_below = |seq: &Seq| *seq < start && edge.is_none_or(|edge| *seq >= edge);
-    for entry in wanted.into_iter().filter(is_below).filter_map(|seq| log.get(seq)) {
+    let found = wanted.into_iter().filter(is_below).filter_map(|seq| log.get(seq));
+    for entry in found.filter(|entry| entry.original().section.is_messages()) {
         named.insert(entry.seq, entry);
     }
     named.into_values().collect()
@@ -107,37 +263,87 @@ fn whole_step(log: &Log, seq: Seq) -> Vec<Seq> {
     std::iter::once(step.seq).chain(results).collect()
 }
 
-/// The range rows of everything that was not read: before the edge, or below the floor.
+/// The range rows of everything that was not read: before the edge, below the floor or behind a summary, traces of
+/// other runs, and sections that were not selected or are full.
 pub(crate) fn below(window: &Window<'_>) -> Vec<FateRow> {
     let mut rows = Vec::new();
     let mut from = Seq(0);
+    let scope = (window.scope != Scope::default()).then(|| window.scope.clone());
     let stops = window.named.iter().map(|entry| entry.seq).chain([window.start]);
     for stop in stops {
         for (first, end, why) in reasons(window, from, stop) {
             let span = Span { first, last: Seq(end.0 - 1) };
-            let sums = window.log.total(span);
-            let by = if matches!(why, Reason::BeforeEdge { .. }) { "edge" } else { "fit-window" };
-            rows.push(FateRow {
-                span,
-                entries: sums.entries,
-                fate: Fate::NotShown,
-                by: by.into(),
-                why,
-                before: sums.tokens,
-                after: Tokens(0),
-            });
+            let by = match why {
+                Reason::BeforeEdge { .. } => "edge",
+                Reason::Folded { .. } => "sections",
+                _ => "floor",
+            };
+            let sums = window.log.sums(span, &window.scope);
+            rows.extend((sums.entries > 0).then(|| row(span, sums, scope.clone(), by, why)));
         }
         from = stop.next();
+    }
+    rows.extend(elsewhere(window));
+    rows
+}
+
+fn row(span: Span, sums: Sums, scope: Option<Scope>, by: &'static str, why: Reason) -> FateRow {
+    let (entries, before, after) = (sums.entries, sums.tokens, Tokens(0));
+    FateRow { span, entries, scope, fate: Fate::NotShown, by: by.into(), why, before, after }
+}
+
+/// Rows for the strands that were not read as a matter of course.
+fn elsewhere(window: &Window<'_>) -> Vec<FateRow> {
+    let Some(last) = window.log.head().filter(|_| window.scope != Scope::default()) else { return Vec::new() };
+    let span = Span { first: Seq(0), last };
+    let mut rows = Vec::new();
+    let mut add = |scope: Scope, read: &[&Counted], by: &'static str, why: Reason| {
+        let all = window.log.sums(span, &scope);
+        let read_here = read.iter().filter(|entry| scope.contains(entry.original()));
+        let seen = read_here.fold(Sums::default(), |sum, entry| sum + Sums { entries: 1, tokens: entry.cost });
+        let left = all - seen;
+        rows.extend((left.entries > 0).then(|| row(span, left, Some(scope), by, why)));
+    };
+    for section in window.log.sections() {
+        let shelf = window.before.iter().chain(&window.after).find(|shelf| shelf.section == *section);
+        let whole = Scope { section: Some(section.clone()), ..Scope::default() };
+        let section = section.clone();
+        match shelf {
+            Some(shelf) => add(whole, &shelf.entries, "sections", Reason::SectionCap { section, cap: shelf.cap }),
+            None if section.is_messages() && window.has_messages => {
+                if window.scope.lane.is_some() {
+                    let traces = Scope { lane: Some(Lane::Trace), ..whole };
+                    let read: Vec<&Counted> = window.named.iter().chain(&window.entries).copied().collect();
+                    add(traces, &read, "trace", Reason::Trace);
+                }
+            }
+            None => add(whole, &[], "sections", Reason::OtherSection { section }),
+        }
     }
     rows
 }
 
+impl Window<'_> {
+    /// The summaries on the page, and what each stands for.
+    pub(crate) fn folds(&self) -> impl Iterator<Item = (Seq, Span)> {
+        let entries = self.before.iter().chain(&self.after).flat_map(|shelf| &shelf.entries);
+        entries.filter_map(|entry| Some((entry.seq, stands_for(entry)?)))
+    }
+}
+
 /// Splits a stretch (end excluded) where its reason changes.
 fn reasons(window: &Window<'_>, from: Seq, end: Seq) -> Vec<(Seq, Seq, Reason)> {
+    if !window.has_messages {
+        return Vec::new();
+    }
     let edge = window.edge.unwrap_or_default();
-    let floor = window.floor.map_or(window.start, |floor| floor.at);
-    let middle = edge.clamp(from, end.max(from));
-    let before = (from, middle, Reason::BeforeEdge { edge });
-    let under = (middle, end, Reason::BelowFloor { floor });
-    [before, under].into_iter().filter(|(first, end, _)| first < end).collect()
+    let floor = window.floor.map(|floor| floor.at).unwrap_or_default();
+    let (one, two) = (edge.clamp(from, end.max(from)), floor.max(edge).clamp(from, end.max(from)));
+    let by = window.folds().filter(|(_, span)| span.last >= two).map(|(by, _)| by).max().unwrap_or_default();
+    let stretches = [
+        (from, one, Reason::BeforeEdge { edge }),
+        (one, two, Reason::BelowFloor { floor }),
+        (two, end, Reason::Folded { by }),
+    ];
+    stretches.into_iter().filter(|(first, end, _)| first < end).collect()
 }

@@ -45,6 +45,11 @@ pub(crate) fn without_position(error: &serde_json::Error) -> String {
     text.rsplit_once(" at line ").map_or(text.clone(), |(what, _)| what.to_string())
 }
 
+/// Where in a text a JSON error happened.
+pub(crate) fn place_of(text: &str, error: &serde_json::Error) -> Place {
+    Place::at(text, offset_in(text, error.line(), error.column()))
+}
+
 /// The byte offset of a line and column (in bytes, from 1) of a text.
 pub(crate) fn offset_in(text: &str, line: usize, column: usize) -> usize {
     let starts = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1);
@@ -52,9 +57,9 @@ pub(crate) fn offset_in(text: &str, line: usize, column: usize) -> usize {
     (start + column.saturating_sub(1)).min(text.len())
 }
 
-/// Replaces escapes of lone surrogates, which no text can hold, by the replacement character, and says where they
-/// stood. Other mistakes stay for the parser to find.
-pub(crate) fn without_lone_surrogates(text: &str) -> (Cow<'_, str>, Vec<Place>) {
+/// Replaces escapes of lone surrogates, which no text can hold, by the replacement character, and says at which bytes
+/// they stood; no byte moves. Other mistakes stay for the parser to find.
+pub(crate) fn without_lone_surrogates(text: &str) -> (Cow<'_, str>, Vec<usize>) {
     if !text.contains("\\ud") && !text.contains("\\uD") {
         return (Cow::Borrowed(text), Vec::new());
     }
@@ -74,16 +79,15 @@ pub(crate) fn without_lone_surrogates(text: &str) -> (Cow<'_, str>, Vec<Place>) 
             None => at += 2,
         }
     }
-    let places = lone.iter().map(|&at| Place::at(text, at)).collect();
     let mut fixed = String::with_capacity(text.len());
     let mut done = 0;
-    for at in lone {
+    for &at in &lone {
         fixed.push_str(&text[done..at]);
         fixed.push_str("\\ufffd");
         done = at + 6;
     }
     fixed.push_str(&text[done..]);
-    (Cow::Owned(fixed), places)
+    (Cow::Owned(fixed), lone)
 }
 
 /// The surrogate that an escape at this place stands for, if it stands for one.

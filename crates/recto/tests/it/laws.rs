@@ -3,8 +3,10 @@
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, TestRunner};
+use recto::digest::Digest;
 use recto::edit::Change;
 use recto::page::{Mode, Page};
+use recto::policy::Sections;
 use recto::target::Memory;
 use recto::{Log, Role, Seq, plan, wire};
 use recto_testkit::check;
@@ -33,13 +35,15 @@ fn live(story: &Story) -> Result<(), String> {
     let mut world = World::new(story);
     let mut past: Vec<(Called, Vec<u8>)> = Vec::new();
     let mut sent: HashSet<Seq> = HashSet::new();
-    let mut acknowledged: Option<Page> = None;
+    let mut acknowledged: Option<Vec<Digest>> = None;
     // Whether anything but appends has happened since the last page that was acknowledged.
     let mut was_decided = false;
+    // Sections that stand behind the conversation move with every message.
+    let is_steady = story.policy.select.sections == Sections::Ranked;
     for event in &story.events {
         let Event::Call { input, succeeds } = event else {
             world.happen(event);
-            was_decided |= matches!(event, Event::Revert | Event::Edge(_) | Event::Pin { .. });
+            was_decided |= matches!(event, Event::Revert | Event::Edge(_) | Event::Pin { .. } | Event::Aside { .. });
             continue;
         };
         let before = digest(&world.log);
@@ -56,13 +60,13 @@ fn live(story: &Story) -> Result<(), String> {
         };
         let body = wire::openai_chat::encode(&compiled.page, &world.target);
         one_page(&world, &called, &body)?;
-        if let Some(previous) = acknowledged.as_ref().filter(|_| !was_decided) {
-            stable_prefix(previous, &compiled.page)?;
+        if let Some(previous) = acknowledged.as_ref().filter(|_| is_steady && !was_decided) {
+            stable_prefix(previous, &history(&called))?;
         }
         if *succeeds {
             at_most_once(&compiled.page, &mut sent)?;
             if world.target.memory == Memory::Stateless {
-                acknowledged = Some(compiled.page.clone());
+                acknowledged = Some(history(&called));
                 was_decided = false;
             }
             world.acknowledge(&called);
@@ -106,7 +110,12 @@ fn one_page(world: &World, called: &Called, body: &[u8]) -> Result<(), String> {
 fn overflow(called: &Called) -> Result<(), String> {
     let error = called.compiled.as_ref().expect_err("only called for errors");
     let overflow = error.overflow().ok_or(format!("(c) not an overflow: {error}"))?;
-    let sum = overflow.reserve_out + overflow.tools + overflow.input + overflow.framing + overflow.history;
+    let sum = overflow.reserve_out
+        + overflow.tools
+        + overflow.input
+        + overflow.framing
+        + overflow.fragments
+        + overflow.history;
     let adds_up = sum == overflow.window + overflow.over && overflow.over.0 > 0;
     if adds_up && !error.to_string().contains(SECRET) {
         Ok(())
@@ -161,7 +170,8 @@ fn present(world: &World, called: &Called, messages: &[Value]) -> Result<(), Str
         let is_there = last.seq.is_none() && last.digest == input.digest && messages.len() == page.messages.len();
         is_there.then_some(()).ok_or("(h) the input is not the last message")?;
     }
-    if page.mode != Mode::Full {
+    let is_selected = !matches!(&world.policy.select.sections, Sections::Only(list) if !list.is_empty());
+    if page.mode != Mode::Full || !is_selected {
         return Ok(());
     }
     let shown: HashSet<Seq> = page.messages.iter().filter_map(|message| message.seq).collect();
@@ -172,17 +182,23 @@ fn present(world: &World, called: &Called, messages: &[Value]) -> Result<(), Str
     missing.map_or(Ok(()), |entry| Err(format!("(h) instructions {} are missing", entry.seq)))
 }
 
-/// Law 6: without a decision, what was acknowledged stands unchanged at the beginning of the next page.
-fn stable_prefix(previous: &Page, page: &Page) -> Result<(), String> {
-    let same = previous.messages.iter().zip(&page.messages).take_while(|(old, new)| old.digest == new.digest).count();
-    if same == previous.messages.len() {
-        Ok(())
-    } else {
-        Err(format!("the prefix broke at message {same} without a decision"))
-    }
+/// Law 6: without a decision, what was acknowledged stands unchanged at the beginning of the next page, but for the
+/// fragments, which are new at every call.
+fn stable_prefix(previous: &[Digest], page: &[Digest]) -> Result<(), String> {
+    let same = previous.iter().zip(page).take_while(|(old, new)| old == new).count();
+    if same == previous.len() { Ok(()) } else { Err(format!("the prefix broke at message {same} without a decision")) }
 }
 
-fn digest(log: &Log) -> Vec<recto::digest::Digest> {
+/// The messages of a page that are history, or the input, which is history from now on.
+fn history(called: &Called) -> Vec<Digest> {
+    let page = called.compiled.as_ref().map(|compiled| &compiled.page);
+    let messages = page.map(|page| page.messages.as_slice()).unwrap_or_default();
+    let last = messages.len().wrapping_sub(1);
+    let is_history = |at: usize| messages[at].seq.is_some() || (at == last && called.input.is_some());
+    (0..messages.len()).filter(|&at| is_history(at)).map(|at| messages[at].digest).collect()
+}
+
+fn digest(log: &Log) -> Vec<Digest> {
     log.back().map(|entry| entry.digest).collect()
 }
 
@@ -214,7 +230,7 @@ fn a_secret_that_nobody_marked_is_found_by_the_check() {
 
 fn for_all_stories_until(mut see: impl FnMut(&Story)) {
     let mut runner = TestRunner::deterministic();
-    for _ in 0..300 {
+    for _ in 0..1_500 {
         let tree = story(40).new_tree(&mut runner).expect("stories can always be told");
         see(&tree.current());
     }

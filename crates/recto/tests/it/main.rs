@@ -1,7 +1,19 @@
 //! One binary for all integration tests of the core.
 #![cfg(test)]
 
+mod context;
 mod corpus;
+mod deepchat;
+mod golden;
+mod input;
+mod join;
+mod late;
 mod laws;
+mod log;
+mod plan;
+mod policies;
+mod receipt;
+mod scenarios;
 mod tidy;
 mod tokens;
+mod wire;

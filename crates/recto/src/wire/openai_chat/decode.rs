@@ -2,10 +2,10 @@
 
 use super::{Decoded, Reply};
 use crate::entry::{Call, Entry, Media, Part, Piece, Reasoning, Role, Text, ToolResult};
-use crate::error::{Error, Place};
+use crate::error::Error;
 use crate::tokens::Tokens;
 use crate::wire::Usage;
-use crate::wire::json::{Fields, Source, without_position};
+use crate::wire::json::{Fields, Source, place_of, without_position};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -49,9 +49,7 @@ pub fn decode_reply(body: &str) -> Result<Reply, Error> {
 }
 
 fn top(body: &str) -> Result<Fields<'_>, Error> {
-    serde_json::from_str(body).map_err(|error| {
-        Error::input(without_position(&error)).at(Place { line: error.line(), column: error.column() })
-    })
+    serde_json::from_str(body).map_err(|error| Error::input(without_position(&error)).at(place_of(body, &error)))
 }
 
 /// Reads an array of messages that is part of a larger text.

@@ -31,6 +31,9 @@ impl Check {
             self.refuse("model", "missing");
         }
         let tools = body["tools"].as_array();
+        if tools.is_none() && !body["tools"].is_null() {
+            self.refuse("tools", "must be an array");
+        }
         match tools {
             Some(tools) if tools.is_empty() => self.refuse("tools", "empty array; leave it out"),
             Some(tools) if tools.len() > TOOLS_MAX => {
@@ -50,7 +53,7 @@ impl Check {
     }
 
     fn tools(&mut self, tools: &[Value]) {
-        for (at, tool) in tools.iter().enumerate().filter(|(_, tool)| tool["type"] == "function") {
+        for (at, tool) in tools.iter().enumerate().filter(|(_, tool)| tool["type"] != "custom") {
             let name = tool["function"]["name"].as_str().unwrap_or_default();
             self.name(&format!("tools[{at}].function.name"), name);
         }
@@ -100,6 +103,9 @@ impl Check {
 
     fn calls(&mut self, at: &str, message: &Value) -> Vec<String> {
         let calls = message["tool_calls"].as_array();
+        if calls.is_none() && !message["tool_calls"].is_null() {
+            self.refuse(format!("{at}.tool_calls"), "must be an array");
+        }
         if calls.is_some_and(Vec::is_empty) {
             self.refuse(format!("{at}.tool_calls"), "empty array; leave it out");
         }
@@ -124,6 +130,9 @@ impl Check {
             if !call["function"]["arguments"].is_string() {
                 self.refuse(format!("{here}.function.arguments"), "must be a string");
             }
+            if ids.iter().any(|other| other == id) {
+                self.refuse(format!("{here}.id"), format!("{id:?} stands twice in one message"));
+            }
             ids.push(id.to_string());
         }
         ids
@@ -143,7 +152,15 @@ impl Check {
                         _ => kind == "text",
                     };
                     if !is_taken {
-                        self.refuse(format!("{here}[{nth}]"), format!("a {role} message takes no {kind:?} part"));
+                        self.refuse(format!("{here}[{nth}]"), format!("{role} messages take no {kind:?} part"));
+                    }
+                    let is_whole = match kind {
+                        "text" => part["text"].is_string(),
+                        "image_url" => part["image_url"]["url"].is_string(),
+                        _ => true,
+                    };
+                    if !is_whole {
+                        self.refuse(format!("{here}[{nth}]"), format!("a {kind:?} part without its content"));
                     }
                     self.text(&format!("{here}[{nth}]"), part["text"].as_str().unwrap_or_default());
                 }

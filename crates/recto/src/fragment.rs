@@ -1,0 +1,168 @@
+//! Fragments: prompt pieces that the host supplies at each call.
+
+use crate::digest::{Digest, Hasher};
+use crate::entry::{Part, Role, Text};
+use crate::error::Error;
+use crate::tokens::{Count, Tokens};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// A prompt piece: recomputed by the host and sent with every page, never stored as history.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fragment {
+    /// Its name, unlike that of any other fragment or entry.
+    pub id: Text,
+    /// Whether it stays the same from call to call.
+    pub lifecycle: Lifecycle,
+    /// In whose name it speaks.
+    pub role: Role,
+    /// Where it stands.
+    pub placement: Placement,
+    /// Whether its text may be taken at its word.
+    pub trust: Trust,
+    /// What to call it in the text around untrusted content.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tag: Option<Text>,
+    /// What it says; an empty one is left out.
+    pub content: Text,
+    /// Whether it may be left out when there is no room.
+    pub priority: Priority,
+}
+
+/// Whether a fragment stays the same from call to call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Lifecycle {
+    /// Identity, project, rules: the same at every call, so that caches hold.
+    Static,
+    /// Todos, status, retrieved text: new at every call.
+    Dynamic,
+}
+
+/// Where a fragment stands on the page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Placement {
+    /// Before all history.
+    Head,
+    /// After all history, before the input.
+    Tail,
+    /// At the end of the last user message.
+    AttachLastUser,
+}
+
+/// Whether a text may be taken at its word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Trust {
+    /// The host's own words.
+    Trusted,
+    /// Somebody else's: fenced, so that it can't pass for the host's.
+    Untrusted,
+}
+
+/// Whether a fragment may be left out when there is no room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Priority {
+    /// It may; those with smaller numbers go first. History has the room before any of them.
+    Optional(u8),
+    /// It may not.
+    Required,
+}
+
+impl Fragment {
+    /// Returns a static system prompt at the head.
+    pub fn fixed(id: impl Into<Text>, content: impl Into<Text>) -> Fragment {
+        Fragment {
+            id: id.into(),
+            lifecycle: Lifecycle::Static,
+            role: Role::System,
+            placement: Placement::Head,
+            trust: Trust::Trusted,
+            tag: None,
+            content: content.into(),
+            priority: Priority::Required,
+        }
+    }
+
+    /// Returns a dynamic system prompt at the tail.
+    pub fn dynamic(id: impl Into<Text>, content: impl Into<Text>) -> Fragment {
+        Fragment { lifecycle: Lifecycle::Dynamic, placement: Placement::Tail, ..Fragment::fixed(id, content) }
+    }
+
+    /// Returns retrieved text: dynamic, untrusted, in the user's place, and the first to go.
+    pub fn retrieved(id: impl Into<Text>, content: impl Into<Text>) -> Fragment {
+        let (trust, role, priority) = (Trust::Untrusted, Role::User, Priority::Optional(0));
+        Fragment { trust, role, priority, tag: Some("retrieved".into()), ..Fragment::dynamic(id, content) }
+    }
+
+    /// Returns what stands on the page: untrusted text is fenced, and can't close its own fence.
+    fn rendered(&self) -> Text {
+        if self.trust == Trust::Trusted {
+            return self.content.clone();
+        }
+        let tag = self.tag.as_deref().unwrap_or("untrusted");
+        let inside = self.content.replace(&format!("</{tag}"), &format!("<\\/{tag}"));
+        format!("<{tag}>\n{inside}\n</{tag}>").into()
+    }
+}
+
+/// The fragments of a call, counted once.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fragments {
+    list: Arc<[Rendered]>,
+}
+
+/// A fragment as it stands on a page.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rendered {
+    /// What the host supplied.
+    pub fragment: Fragment,
+    /// What stands on the page.
+    pub part: Part,
+    /// What that costs, without the message around it.
+    pub cost: Tokens,
+    /// What identifies it: changed static fragments are known by it.
+    pub fingerprint: Digest,
+}
+
+impl Fragments {
+    /// Counts and renders fragments; two of one name are an error.
+    pub fn counted(fragments: impl IntoIterator<Item = Fragment>, counter: &dyn Count) -> Result<Fragments, Error> {
+        let mut list: Vec<Rendered> = Vec::new();
+        for fragment in fragments {
+            if list.iter().any(|other| other.fragment.id == fragment.id) {
+                let what = format!("two fragments are called {:?}", &*fragment.id);
+                return Err(Error::settings(what, "give every fragment an id of its own"));
+            }
+            let text = fragment.rendered();
+            let mut hasher = Hasher::new();
+            [&*fragment.id, &*fragment.role.to_string(), &*text].iter().for_each(|text| hasher.text(text));
+            let (cost, fingerprint) = (counter.count(&text), hasher.finish());
+            list.push(Rendered { part: Part::Text { text }, cost, fingerprint, fragment });
+        }
+        Ok(Fragments { list: list.into() })
+    }
+
+    /// Returns the fragments, in the order they were given.
+    pub fn list(&self) -> &[Rendered] {
+        &self.list
+    }
+
+    pub(crate) fn digest(&self) -> Digest {
+        let mut hasher = Hasher::new();
+        self.list.iter().for_each(|it| {
+            hasher.digest(it.fingerprint);
+            hasher.text(&format!("{:?}{:?}{:?}", it.fragment.placement, it.fragment.lifecycle, it.fragment.priority));
+        });
+        hasher.finish()
+    }
+}
+
+impl Rendered {
+    /// Whether anything of it would stand on a page.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.fragment.content.is_empty()
+    }
+}

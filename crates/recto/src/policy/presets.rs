@@ -1,0 +1,107 @@
+//! The policies that come with Recto.
+
+use super::{Policy, Sections, StatusRule, TraceRule};
+use crate::entry::Section;
+use crate::error::Error;
+use crate::reduce::{Expire, FitWindow, Grain};
+use crate::tokens::Tokens;
+
+/// Name, what it is for, and how it is made.
+type Preset = (&'static str, &'static str, fn() -> Policy);
+
+const PRESETS: &[Preset] = &[
+    ("none", "changes nothing: what doesn't fit is an error with the whole breakdown", Policy::none),
+    ("safe", "drops the oldest exchanges, only when the window would overflow; rules and requests stay", Policy::safe),
+    ("first_chars", "shortens old tool results to their beginning, in batches; then as safe", Policy::first_chars),
+    ("cognesy_default", "the conversation, and of traces only the current run's", Policy::cognesy_default),
+    ("cognesy_selected", "the sections summary, buffer and messages, with all traces", Policy::cognesy_selected),
+    (
+        "deepchat_v1",
+        "sent messages only; drops the oldest messages, one by one, until the rest fits",
+        Policy::deepchat_v1,
+    ),
+    (
+        "deepchat_today",
+        "drops the oldest exchanges until the rest fits; failed answers stay, with a note",
+        Policy::deepchat_today,
+    ),
+];
+
+impl Policy {
+    /// Returns the policy that changes nothing: what doesn't fit is an error.
+    pub fn none() -> Policy {
+        Policy::named("none")
+    }
+
+    /// Returns the policy that only drops the oldest exchanges, and only when the window would overflow. Users' short
+    /// messages that say always or never, or name a file of project rules, stay.
+    pub fn safe() -> Policy {
+        let mut policy = Policy::named("safe").then(FitWindow::default());
+        policy.pins.words = ["always", "never"].map(Into::into).into();
+        policy.pins.names = ["AGENTS.md", "CLAUDE.md"].map(Into::into).into();
+        policy
+    }
+
+    /// Returns the policy that shortens old tool results first, in batches, and drops exchanges last.
+    pub fn first_chars() -> Policy {
+        let expire = Expire { finished_runs: true, minimum: Tokens(4_000), ..Expire::first_chars(4, 500) };
+        let safe = Policy::safe();
+        Policy { reduce: vec![expire.into(), FitWindow::default().into()], name: "first_chars".into(), ..safe }
+    }
+
+    /// Returns the policy that shows the conversation, and of traces only the current run's.
+    pub fn cognesy_default() -> Policy {
+        let mut policy = Policy::named("cognesy_default");
+        policy.select.trace = TraceRule::CurrentRun;
+        policy
+    }
+
+    /// Returns the policy that shows the sections in inference order, unfiltered.
+    pub fn cognesy_selected() -> Policy {
+        let mut policy = Policy::named("cognesy_selected");
+        policy.select.sections = Sections::Only(Section::RANKED.map(Section::from).into());
+        policy
+    }
+
+    /// Returns the policy that drops single messages from the front until the rest fits.
+    pub fn deepchat_v1() -> Policy {
+        Policy::named("deepchat_v1").then(FitWindow { grain: Grain::Message, ..exact_fit() })
+    }
+
+    /// Returns the policy that drops whole exchanges until the rest fits, and tells of failed answers.
+    pub fn deepchat_today() -> Policy {
+        let mut policy = Policy::named("deepchat_today").then(exact_fit());
+        policy.select.status = StatusRule::Note;
+        policy
+    }
+
+    /// Returns the built-in policies.
+    pub fn presets() -> Vec<Policy> {
+        PRESETS.iter().map(|(_, _, make)| make()).collect()
+    }
+
+    /// Returns the names of the built-in policies, and what each is for.
+    pub fn preset_names() -> impl Iterator<Item = (&'static str, &'static str)> {
+        PRESETS.iter().map(|(name, about, _)| (*name, *about))
+    }
+
+    /// Returns a built-in policy by name.
+    pub fn preset(name: &str) -> Result<Policy, Error> {
+        let found = PRESETS.iter().find(|(known, _, _)| *known == name).map(|(_, _, make)| make());
+        found.ok_or_else(|| {
+            let known: Vec<&str> = PRESETS.iter().map(|(name, _, _)| *name).collect();
+            Error::settings(format!("unknown policy {name:?}"), format!("known policies: {}", known.join(", ")))
+        })
+    }
+}
+
+/// History goes until it just fits: cheap to say, dear to cache.
+fn exact_fit() -> FitWindow {
+    FitWindow {
+        trigger_percent: 100,
+        target_percent: 100,
+        minimum: Tokens(0),
+        keep_first_request: false,
+        grain: Grain::Exchange,
+    }
+}
