@@ -1,7 +1,8 @@
 //! What can be asked for on the command line.
 
 use clap::builder::NonEmptyStringValueParser;
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueHint};
+use clap_complete::Shell;
 use recto::Tokens;
 use std::path::PathBuf;
 
@@ -14,6 +15,15 @@ Examples:
 
 Data goes to stdout, everything else to stderr. After an error stdout is empty, except for what
 `replay` could do before it: pages that `--pages -` wrote, and the table if some pages don't fit.
+
+Configuration: `recto.toml` in the current folder and in those around it, and in the user's folder
+($XDG_CONFIG_HOME/recto, else ~/.config/recto), are read by compile, explain, replay and config; the
+other commands heed only its colour. The nearer file wins key by key, options win over all files.
+RECTO_CONFIG names a file to read instead of all these. See `recto help config`.
+
+Recto works on files: it opens no connections and reports nothing to anybody.
+
+Every error has a code: `recto help R0301` explains one, `recto help errors` lists them.
 
 Exit codes:
     0  done; also if whoever read the output went away early
@@ -73,11 +83,73 @@ With --json one object is printed:
                   whose page doesn't fit, each with its breakdown and a hint
   total           conversations, calls, tokens, cached, usd, overflows: sums over all of them";
 
+const CONFIG_AFTER_HELP: &str = "\
+Examples:
+  recto config
+  recto config --window 8k                the same, with what an option would change
+  RECTO_CONFIG=/dev/null recto config     the built-in settings
+
+A configuration file, with every key there is:
+  [defaults]
+  for = \"gpt-4.1\"           # as --for
+  window = \"200k\"           # as --window; a number or a string
+  reserve = 8000            # as --reserve; a number or a string
+  policy = \"mine.toml\"      # as --policy; a path is relative to this file
+
+  [output]
+  color = \"auto\"            # auto: on a terminal; always: also elsewhere; never
+
+Which files count:
+  --config FILE, else RECTO_CONFIG: that file alone, which must be there
+  else recto.toml in the current folder, in every folder around it, and in the user's folder
+  ($XDG_CONFIG_HOME/recto, else ~/.config/recto): all that are found, the nearer wins key by key
+Options win over files. Unknown keys and wrong values are refused, with their place. If NO_COLOR is
+set, or TERM is dumb, there is no colour.
+
+With --json one object is printed:
+  defaults    for, window, reserve, policy, each with its value (null: the model's own) and its
+              origin: default, file (with file and line), environment (with variable) or option
+              (with option)
+  output      color, likewise
+  chosen_by   what decided which files are read: search, option or environment
+  files       for each, the nearest first: path, and found: whether it was there";
+
+const POLICY_AFTER_HELP: &str = "\
+Examples:
+  recto policy list
+  recto policy show safe > mine.toml      a policy to start from
+  recto policy check mine.toml            every mistake with its line and column
+  recto explain chat.json --policy mine.toml
+
+A policy file is TOML or JSON: *.toml and *.json are what their names say, others are JSON if they
+begin with `{`, else TOML. docs/formats.md describes every key.
+
+With --json one object is printed:
+  list    policies: for each its name and what it is about; and default: the name of the one that
+          is used if none is named
+  show    the policy, as a JSON policy file holds it; what a file leaves out is filled in";
+
+const COMPLETIONS_AFTER_HELP: &str = "\
+Examples:
+  recto completions bash > ~/.local/share/bash-completion/completions/recto
+  recto completions zsh > ~/.zfunc/_recto       with ~/.zfunc in $fpath
+  recto completions fish > ~/.config/fish/completions/recto.fish";
+
+const MAN_AFTER_HELP: &str = "\
+Examples:
+  recto man | man -l -
+  recto man ~/.local/share/man/man1";
+
 /// Compiles an agent's history into the page its model reads, and says what was left out and why.
 #[derive(Debug, Parser)]
 #[command(name = "recto", version, after_help = AFTER_HELP, max_term_width = 100)]
 #[command(subcommand_required = true, arg_required_else_help = true)]
+#[command(disable_help_subcommand = true)]
 pub(crate) struct Cli {
+    /// Read this configuration file, and no other; /dev/null is none.
+    #[arg(long, global = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) config: Option<PathBuf>,
+
     #[command(subcommand)]
     pub(crate) command: Command,
 }
@@ -96,12 +168,67 @@ pub(crate) enum Command {
     Replay(ReplayArgs),
     /// Show on a bundled conversation what pages and receipts look like.
     Demo,
+    /// Print the settings that hold here, where each comes from, and which files were looked for.
+    #[command(after_help = CONFIG_AFTER_HELP)]
+    Config(ConfigArgs),
+    /// List the built-in policies, show one, or check a policy file.
+    #[command(after_help = POLICY_AFTER_HELP, disable_help_subcommand = true)]
+    Policy {
+        #[command(subcommand)]
+        command: PolicyCommand,
+    },
+    /// Print a script that completes commands and options in a shell.
+    #[command(after_help = COMPLETIONS_AFTER_HELP)]
+    Completions {
+        /// The shell that reads the script.
+        shell: Shell,
+    },
+    /// Print the manual page of `recto`, or write the pages of all commands to a folder.
+    #[command(after_help = MAN_AFTER_HELP)]
+    Man {
+        /// Write recto.1 and recto-COMMAND.1 to this folder instead; it is made if it isn't there.
+        #[arg(value_hint = ValueHint::DirPath)]
+        dir: Option<PathBuf>,
+    },
+    /// Print help on a command or an error code, or list all error codes.
+    Help {
+        /// A command, an error code such as R0301, or `errors` for the list of codes.
+        topic: Option<String>,
+    },
+}
+
+/// What to do with policies.
+#[derive(Debug, Subcommand)]
+pub(crate) enum PolicyCommand {
+    /// List the built-in policies, and what each is for.
+    List {
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print a policy as TOML, with everything that a file may leave out.
+    Show {
+        /// A built-in policy, or a file.
+        #[arg(value_name = "NAME|FILE", value_hint = ValueHint::FilePath)]
+        name: String,
+
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Say whether a policy file can be used, or what is wrong with it, and where.
+    Check {
+        /// A policy file, in TOML or JSON; `-` reads stdin.
+        #[arg(value_hint = ValueHint::FilePath)]
+        file: PathBuf,
+    },
 }
 
 /// Which page of which conversation.
 #[derive(Debug, Args)]
 pub(crate) struct PageArgs {
     /// OpenAI-chat JSON: a request body, an array of messages, or one conversation a line; `-` reads stdin.
+    #[arg(value_hint = ValueHint::FilePath)]
     pub(crate) file: PathBuf,
 
     /// The conversation with this id, if the file has several; those without an id are called FILE#1, FILE#2, …
@@ -131,11 +258,11 @@ pub(crate) struct PageArgs {
 #[derive(Debug, Args)]
 pub(crate) struct ReplayArgs {
     /// Files as `recto compile` reads them, folders of such files (*.json and *.jsonl), or `-` for stdin.
-    #[arg(required = true, value_name = "FILE")]
+    #[arg(required = true, value_name = "FILE", value_hint = ValueHint::AnyPath)]
     pub(crate) files: Vec<PathBuf>,
 
     /// Write every page to this file, one JSON object a line; `-` writes to stdout, and the table to stderr.
-    #[arg(long, value_name = "OUT")]
+    #[arg(long, value_name = "OUT", value_hint = ValueHint::FilePath)]
     pub(crate) pages: Option<PathBuf>,
 
     /// Only the conversation with this id.
@@ -150,12 +277,23 @@ pub(crate) struct ReplayArgs {
     pub(crate) json: bool,
 }
 
-/// For which model, and by which policy.
+/// Which settings to show.
+#[derive(Debug, Args)]
+pub(crate) struct ConfigArgs {
+    #[command(flatten)]
+    pub(crate) settings: SettingsArgs,
+
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// For which model, and by which policy. What is left out here is taken from the configuration, then the default.
 #[derive(Debug, Args)]
 pub(crate) struct SettingsArgs {
-    /// The model that reads the page; an unknown name lists the known ones.
-    #[arg(long = "for", value_name = "MODEL", default_value = "gpt-4o")]
-    pub(crate) model: String,
+    /// The model that reads the page; an unknown name lists the known ones [default: gpt-4o]
+    #[arg(long = "for", value_name = "MODEL")]
+    pub(crate) model: Option<String>,
 
     /// Tokens of input and output together, such as 32000, 32_000, 32k or 1m; 0 is unbounded [default: the model's]
     #[arg(long, value_name = "N", value_parser = tokens)]
@@ -165,13 +303,20 @@ pub(crate) struct SettingsArgs {
     #[arg(long, value_name = "N", value_parser = tokens)]
     pub(crate) reserve: Option<Tokens>,
 
-    /// A built-in policy (none, safe, first_chars), or a JSON file that holds one.
-    #[arg(long, value_name = "NAME|FILE.json", default_value = "safe")]
-    pub(crate) policy: String,
+    #[arg(long, value_name = "NAME|FILE", value_hint = ValueHint::FilePath, help = policy_help())]
+    pub(crate) policy: Option<String>,
+}
+
+/// What `--policy` takes, with the policies that there are.
+fn policy_help() -> String {
+    let presets = recto::Policy::presets();
+    let names: Vec<&str> = presets.iter().map(|policy| &*policy.name).collect();
+    let default = crate::settings::POLICY;
+    format!("A built-in policy ({}), or a TOML or JSON file that holds one [default: {default}]", names.join(", "))
 }
 
 /// Reads a number of tokens: digits, `_` between them, and `k` or `m` for thousands or millions.
-fn tokens(text: &str) -> Result<Tokens, String> {
+pub(crate) fn tokens(text: &str) -> Result<Tokens, String> {
     let (digits, unit) = match text.char_indices().last() {
         Some((at, 'k' | 'K')) => (&text[..at], 1_000),
         Some((at, 'm' | 'M')) => (&text[..at], 1_000_000),
@@ -210,7 +355,8 @@ mod tests {
 
     #[test]
     fn prepared_texts_are_narrow_enough_not_to_be_wrapped() {
-        for text in [AFTER_HELP, COMPILE_AFTER_HELP, EXPLAIN_AFTER_HELP, REPLAY_AFTER_HELP] {
+        let pages = [AFTER_HELP, COMPILE_AFTER_HELP, EXPLAIN_AFTER_HELP, REPLAY_AFTER_HELP, CONFIG_AFTER_HELP];
+        for text in pages.into_iter().chain([POLICY_AFTER_HELP, COMPLETIONS_AFTER_HELP, MAN_AFTER_HELP]) {
             let wide: Vec<&str> = text.lines().filter(|line| line.chars().count() > 100).collect();
             assert_eq!(wide, [""; 0]);
         }
@@ -221,6 +367,9 @@ mod tests {
         let help = Cli::command().find_subcommand_mut("compile").unwrap().render_long_help().to_string();
         for policy in recto::Policy::presets() {
             assert!(help.contains(&*policy.name), "{}", policy.name);
+        }
+        for default in [crate::settings::MODEL, crate::settings::POLICY] {
+            assert!(help.contains(&format!("[default: {default}]")), "{default}");
         }
     }
 }

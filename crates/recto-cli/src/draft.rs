@@ -1,6 +1,7 @@
 //! A file that is there whole or not at all: written beside its place, and moved there at the end.
 
-use crate::failure::Failure;
+use crate::codes::Code;
+use crate::failure::{Failure, cannot_write};
 use crate::interrupt;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -18,7 +19,7 @@ pub(crate) struct Draft {
 impl Draft {
     /// Starts a file that will stand at `place`, or replace what stands there.
     pub(crate) fn of(place: &Path) -> Result<Draft, Failure> {
-        let failed = |error: io::Error| cannot_write(place, &error);
+        let failed = |error: io::Error| cannot_write(place.display(), &error);
         let found = match fs::metadata(place) {
             Ok(found) => Some(found),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
@@ -31,7 +32,7 @@ impl Draft {
         // A link stays a link: what it points at is replaced.
         let place = if found.is_some() { fs::canonicalize(place).map_err(failed)? } else { place.to_path_buf() };
         let Some(name) = place.file_name().filter(|_| !found.as_ref().is_some_and(fs::Metadata::is_dir)) else {
-            return Err(Failure::refused(format!("cannot write to {}: it is a folder", place.display()))
+            return Err(Failure::of(Code::IsFolder, format!("cannot write to {}: it is a folder", place.display()))
                 .hinting("name a file in it"));
         };
         let mut beside = name.to_os_string();
@@ -48,12 +49,12 @@ impl Draft {
 
     /// Appends some bytes.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<(), Failure> {
-        self.out.write_all(bytes).map_err(|error| cannot_write(&self.place, &error))
+        self.out.write_all(bytes).map_err(|error| cannot_write(self.place.display(), &error))
     }
 
     /// Puts the file in its place.
     pub(crate) fn finish(mut self) -> Result<(), Failure> {
-        self.moved().map_err(|error| cannot_write(&self.place, &error))
+        self.moved().map_err(|error| cannot_write(self.place.display(), &error))
     }
 
     fn moved(&mut self) -> io::Result<()> {
@@ -76,8 +77,4 @@ impl Drop for Draft {
             interrupt::clear_unfinished();
         }
     }
-}
-
-fn cannot_write(place: &Path, error: &io::Error) -> Failure {
-    Failure::outside(format!("cannot write {}", place.display()), error)
 }

@@ -1,5 +1,9 @@
 //! What went wrong, why, what to do about it, and the exit code.
 
+use crate::codes::Code;
+use crate::nearest::probably;
+use crate::paint::Paint;
+use crate::talk::harmless;
 use std::fmt;
 use std::io;
 use std::process::ExitCode;
@@ -18,28 +22,27 @@ pub(crate) struct Failure {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    Outside,
-    Refused,
-    Overflow,
+    Coded(Code),
+    /// The user's own wish, so it has no code.
     Interrupted,
     /// Nobody reads the output any more: no failure, but the end.
     PipeClosed,
 }
 
 impl Failure {
-    /// Returns a failure of something outside: a file, a disk, a terminal.
-    pub(crate) fn outside(what: impl Into<String>, cause: &impl fmt::Display) -> Failure {
-        Failure { kind: Kind::Outside, chain: vec![what.into(), cause.to_string()], hints: Vec::new() }
+    /// Returns a failure of the kind that the code stands for.
+    pub(crate) fn of(code: Code, what: impl Into<String>) -> Failure {
+        Failure { kind: Kind::Coded(code), chain: vec![what.into()], hints: Vec::new() }
     }
 
-    /// Returns a refusal of input or settings.
-    pub(crate) fn refused(what: impl Into<String>) -> Failure {
-        Failure { kind: Kind::Refused, chain: vec![what.into()], hints: Vec::new() }
-    }
-
-    /// Returns the failure of pages that don't fit.
-    pub(crate) fn overflow(what: impl Into<String>) -> Failure {
-        Failure { kind: Kind::Overflow, chain: vec![what.into()], hints: Vec::new() }
+    /// Returns what the core says as a failure with this code, unless the page doesn't fit or the core is at fault.
+    pub(crate) fn of_core(code: Code, error: &recto::Error) -> Failure {
+        let code = match error {
+            error if error.overflow().is_some() => Code::Overflow,
+            error if error.is_defect() => Code::Defect,
+            _ => code,
+        };
+        Failure { kind: Kind::Coded(code), chain: vec![error.to_string()], hints: error.hint().into_iter().collect() }
     }
 
     /// Returns the end that Ctrl-C asked for.
@@ -51,7 +54,7 @@ impl Failure {
     pub(crate) fn stdout(error: &io::Error) -> Failure {
         match error.kind() {
             io::ErrorKind::BrokenPipe => Failure { kind: Kind::PipeClosed, chain: Vec::new(), hints: Vec::new() },
-            _ => Failure::outside("cannot write to stdout", error),
+            _ => Failure::of(Code::CannotPrint, "cannot write to stdout").because(error.to_string()),
         }
     }
 
@@ -76,38 +79,54 @@ impl Failure {
         self
     }
 
+    /// Adds what was probably meant, if something known is near.
+    #[must_use]
+    pub(crate) fn suggesting<'n>(self, wrong: &str, known: impl IntoIterator<Item = &'n str>) -> Failure {
+        match probably(wrong, known) {
+            Some(name) => self.hinting(format!("did you mean {name:?}?")),
+            None => self,
+        }
+    }
+
     /// Returns the exit code, as `recto --help` lists them.
     pub(crate) fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self.kind {
             Kind::PipeClosed => 0,
-            Kind::Outside => 1,
-            Kind::Refused => 3,
-            Kind::Overflow => 4,
+            Kind::Coded(code) => code.exit_code(),
             Kind::Interrupted => INTERRUPTED,
         })
+    }
+
+    /// Returns what to say on stderr, safe for a terminal.
+    pub(crate) fn told(&self, paint: Paint) -> String {
+        let mut lines = Vec::new();
+        let error = match self.kind {
+            Kind::Coded(code) => format!("error[{code}]:"),
+            Kind::Interrupted | Kind::PipeClosed => "error:".into(),
+        };
+        let labels = std::iter::once(paint.error(&error)).chain(std::iter::repeat("cause:".into()));
+        lines.extend(labels.zip(&self.chain).map(|(label, what)| format!("{label} {}", harmless(what))));
+        lines.extend(self.hints.iter().map(|hint| format!("{} {}", paint.hint("hint:"), harmless(hint))));
+        if self.kind == Kind::Interrupted {
+            lines.push("interrupted".into());
+        }
+        lines.join("\n")
     }
 }
 
 impl From<recto::Error> for Failure {
     fn from(error: recto::Error) -> Failure {
-        let kind = match &error {
-            error if error.overflow().is_some() => Kind::Overflow,
-            error if error.is_defect() => Kind::Outside,
-            _ => Kind::Refused,
-        };
-        Failure { kind, chain: vec![error.to_string()], hints: error.hint().into_iter().collect() }
+        let code = if error.is_settings() { Code::BadSettings } else { Code::BadConversation };
+        Failure::of_core(code, &error)
     }
 }
 
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut lines = Vec::new();
-        let labels = std::iter::once("error: ").chain(std::iter::repeat("cause: "));
-        lines.extend(labels.zip(&self.chain).map(|(label, what)| format!("{label}{what}")));
-        lines.extend(self.hints.iter().map(|hint| format!("hint: {hint}")));
-        if self.kind == Kind::Interrupted {
-            lines.push("interrupted".into());
-        }
-        f.write_str(&lines.join("\n"))
-    }
+/// Returns the failure to read something at this place.
+pub(crate) fn cannot_read(place: impl fmt::Display, error: &io::Error) -> Failure {
+    Failure::of(Code::CannotRead, format!("cannot read {place}")).because(error.to_string())
+}
+
+/// Returns the failure to write something at this place.
+pub(crate) fn cannot_write(place: impl fmt::Display, error: &io::Error) -> Failure {
+    Failure::of(Code::CannotWrite, format!("cannot write {place}")).because(error.to_string())
 }

@@ -1,7 +1,9 @@
 //! Ctrl-C: the first one is heeded between two turns, or ends the command where there is nothing to tidy up; the
 //! second one ends it at once.
 
+use crate::codes::Code;
 use crate::failure::{Failure, INTERRUPTED};
+use crate::paint::Colour;
 use crate::talk;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,7 +23,8 @@ pub(crate) fn watch() -> Result<(), Failure> {
             end();
         }
     };
-    ctrlc::set_handler(heed).map_err(|error| Failure::outside("cannot watch for Ctrl-C", &error))
+    ctrlc::set_handler(heed)
+        .map_err(|error| Failure::of(Code::CannotWatch, "cannot watch for Ctrl-C").because(error.to_string()))
 }
 
 /// Promises that [`check`] is called often from now on.
@@ -53,6 +56,6 @@ fn end() {
         // It may be gone already; there is nobody left to tell either way.
         drop(fs::remove_file(path));
     }
-    talk::note(&Failure::interrupted().to_string());
+    talk::failure(&Failure::interrupted(), Colour::Never);
     std::process::exit(i32::from(INTERRUPTED));
 }

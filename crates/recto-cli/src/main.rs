@@ -2,6 +2,8 @@
 
 // In the order the data flows.
 mod args; // what can be asked for
+mod usage; // reads the command line, and answers --help, --version and wrong usage
+mod config; // recto.toml: what need not be asked for each time
 mod settings; // the model, its window and the policy, by name
 mod source; // files and stdin, read as named conversations
 mod subject; // one conversation, counted, and the page that was asked for
@@ -11,30 +13,64 @@ mod commands; // one file each: arguments, one call, print
 mod draft; // a file that is there whole or not at all
 mod interrupt; // Ctrl-C
 mod nearest; // what was probably meant
+mod paint; // colour, where it is wanted
+mod table; // text in columns
 mod talk; // stdout is data, stderr is talk
 
+mod codes; // what can go wrong, with codes that stay
 mod failure; // what went wrong, and the exit code
 
-use clap::Parser;
+use args::{Cli, Command};
+use config::Config;
 use failure::Failure;
+use paint::Colour;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let cli = args::Cli::parse();
-    match interrupt::watch().and_then(|()| run(&cli.command)) {
+    let cli = match usage::parsed() {
+        Ok(cli) => cli,
+        Err(code) => return code,
+    };
+    let config = match interrupt::watch().and_then(|()| configured(&cli)) {
+        Ok(config) => config,
+        Err(failure) => return ended(&failure, Colour::Auto),
+    };
+    match run(&cli.command, &config) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            talk::note(&failure.to_string());
-            failure.exit_code()
-        }
+        Err(failure) => ended(&failure, config.colour().value),
     }
 }
 
-fn run(command: &args::Command) -> Result<(), Failure> {
-    match command {
-        args::Command::Compile(args) => commands::compile::run(args),
-        args::Command::Explain(args) => commands::explain::run(args),
-        args::Command::Replay(args) => commands::replay::run(args),
-        args::Command::Demo => commands::demo::run(),
+/// Reads the configuration. Commands that need nothing of it but its colour must work when it is broken: they tell how
+/// to mend it.
+fn configured(cli: &Cli) -> Result<Config, Failure> {
+    match cli.command {
+        Command::Compile(_) | Command::Explain(_) | Command::Replay(_) | Command::Config(_) => {
+            Config::load(cli.config.as_deref())
+        }
+        Command::Demo
+        | Command::Policy { .. }
+        | Command::Completions { .. }
+        | Command::Man { .. }
+        | Command::Help { .. } => Ok(Config::load(cli.config.as_deref()).unwrap_or_default()),
     }
+}
+
+fn run(command: &Command, config: &Config) -> Result<(), Failure> {
+    match command {
+        Command::Compile(args) => commands::compile::run(args, config),
+        Command::Explain(args) => commands::explain::run(args, config),
+        Command::Replay(args) => commands::replay::run(args, config),
+        Command::Demo => commands::demo::run(),
+        Command::Config(args) => commands::config::run(args, config),
+        Command::Policy { command } => commands::policy::run(command),
+        Command::Completions { shell } => commands::completions::run(*shell),
+        Command::Man { dir } => commands::man::run(dir.as_deref()),
+        Command::Help { topic } => commands::help::run(topic.as_deref(), config),
+    }
+}
+
+fn ended(failure: &Failure, colour: Colour) -> ExitCode {
+    talk::failure(failure, colour);
+    failure.exit_code()
 }

@@ -1,11 +1,17 @@
 //! The model, its window and the policy, from the names they are given by.
 
 use crate::args::SettingsArgs;
+use crate::codes::Code;
+use crate::config::{Config, Layer, Origin, Set};
 use crate::failure::Failure;
-use crate::nearest::probably;
 use crate::source;
 use recto::{Policy, Target, Tokens};
 use std::path::Path;
+
+/// The model, if none is named.
+pub(crate) const MODEL: &str = "gpt-4o";
+/// The policy, if none is named.
+pub(crate) const POLICY: &str = "safe";
 
 /// For which model pages are made, and by which policy.
 #[derive(Debug)]
@@ -16,46 +22,59 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// Returns the settings that the arguments name.
-    pub(crate) fn of(args: &SettingsArgs) -> Result<Settings, Failure> {
-        let mut target = target(&args.model)?;
-        if let Some(window) = args.window {
+    /// Returns the settings that the options name, else the configuration, else the built-in ones.
+    pub(crate) fn of(args: &SettingsArgs, config: &Config) -> Result<Settings, Failure> {
+        let layer = Layer::of(args).over(config.layer.clone());
+        let named = |set: Option<Set<String>>, name: &str| {
+            set.unwrap_or_else(|| Set { value: name.into(), origin: Origin::Default })
+        };
+        let mut target = target(&named(layer.model, MODEL))?;
+        if let Some(Set { value: window, .. }) = layer.window {
             target = target.with_window((window > Tokens(0)).then_some(window));
         }
-        Ok(Settings { target, policy: policy(&args.policy)?, reserve: args.reserve })
+        let policy = policy(&named(layer.policy, POLICY))?;
+        Ok(Settings { target, policy, reserve: layer.reserve.map(|set| set.value) })
     }
 }
 
-fn target(name: &str) -> Result<Target, Failure> {
-    Target::named(name).ok_or_else(|| {
+fn target(name: &Set<String>) -> Result<Target, Failure> {
+    Target::named(&name.value).ok_or_else(|| {
         let known: Vec<&str> = Target::names().collect();
-        let failure = meaning(Failure::refused(format!("unknown model {name:?}")), name, &known);
-        failure.hinting(format!("known models: {}", known.join(", ")))
+        let unknown = name.blamed(Failure::of(Code::UnknownModel, format!("unknown model {:?}", name.value)));
+        unknown.suggesting(&name.value, known.iter().copied()).hinting(format!("known models: {}", known.join(", ")))
     })
 }
 
-fn policy(name: &str) -> Result<Policy, Failure> {
+/// Returns the policy that a name or a path stands for.
+pub(crate) fn policy(name: &Set<String>) -> Result<Policy, Failure> {
     let presets = Policy::presets();
-    if let Some(preset) = presets.iter().find(|preset| &*preset.name == name) {
+    if let Some(preset) = presets.iter().find(|preset| *preset.name == *name.value) {
         return Ok(preset.clone());
     }
-    let path = Path::new(name);
-    let is_path = path.extension().is_some_and(|extension| extension == "json")
-        || path.components().count() > 1
+    let path = name.as_path();
+    let is_path = path.extension().is_some_and(|extension| extension == "json" || extension == "toml")
+        || Path::new(&name.value).components().count() > 1
         || path.is_file();
     if is_path {
-        let text = source::text(path, source::POLICY_BYTES_MAX)?;
-        return Policy::from_json(&text)
-            .map_err(|error| Failure::from(error).during(format!("cannot use policy {name}")));
+        return policy_at(&path).map_err(|failure| name.blamed(failure));
     }
     let known: Vec<&str> = presets.iter().map(|preset| &*preset.name).collect();
-    let failure = meaning(Failure::refused(format!("unknown policy {name:?}")), name, &known);
-    Err(failure.hinting(format!("built-in policies: {}; or name a JSON file", known.join(", "))))
+    let unknown = name.blamed(Failure::of(Code::UnknownPolicy, format!("unknown policy {:?}", name.value)));
+    let failure = unknown.suggesting(&name.value, known.iter().copied());
+    Err(failure.hinting(format!("built-in policies: {}; or name a TOML or JSON file", known.join(", "))))
 }
 
-fn meaning(failure: Failure, wrong: &str, known: &[&str]) -> Failure {
-    match probably(wrong, known.iter().copied()) {
-        Some(name) => failure.hinting(format!("did you mean {name:?}?")),
-        None => failure,
-    }
+/// Returns the policy that a file holds: TOML or JSON, by its name, else by how it begins.
+pub(crate) fn policy_at(path: &Path) -> Result<Policy, Failure> {
+    let text = source::text(path, &source::POLICY)?;
+    let is_json = match path.extension().and_then(|extension| extension.to_str()) {
+        Some("json") => true,
+        Some("toml") => false,
+        _ => text.trim_start().starts_with('{'),
+    };
+    let read = if is_json { Policy::from_json(&text) } else { Policy::from_toml(&text) };
+    read.map_err(|error| {
+        let what = format!("cannot use policy {}", source::shown(path));
+        Failure::of_core(Code::BadPolicy, &error).during(what)
+    })
 }

@@ -1,6 +1,7 @@
 //! Files and stdin, read as named conversations.
 
-use crate::failure::Failure;
+use crate::codes::Code;
+use crate::failure::{Failure, cannot_read};
 use crate::nearest::nearest;
 use crate::talk;
 use recto::error::Place;
@@ -9,10 +10,25 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// The largest transcript that is read, in bytes.
-const TRANSCRIPT_BYTES_MAX: u64 = 1 << 30;
-/// The largest policy that is read, in bytes.
-pub(crate) const POLICY_BYTES_MAX: u64 = 1 << 20;
+/// What kind of text a file should hold.
+#[derive(Debug)]
+pub(crate) struct Kind {
+    bytes_max: u64,
+    /// What to do if it is larger.
+    size_hint: &'static str,
+    /// What to do if it is a folder.
+    folder_hint: &'static str,
+}
+
+pub(crate) const TRANSCRIPT: Kind = Kind {
+    bytes_max: 1 << 30,
+    size_hint: "split it into several files",
+    folder_hint: "name one of its files; `recto replay` takes folders",
+};
+pub(crate) const POLICY: Kind =
+    Kind { bytes_max: 1 << 20, size_hint: "is it a policy?", folder_hint: "name a TOML or JSON file in it" };
+pub(crate) const CONFIG: Kind =
+    Kind { bytes_max: 1 << 20, size_hint: "is it a configuration file?", folder_hint: "name a TOML file in it" };
 /// How many ids are listed where one must be picked.
 const IDS_LISTED_MAX: usize = 10;
 /// How many near ids are named where one is unknown.
@@ -28,9 +44,10 @@ pub(crate) struct Named {
 
 /// Reads all conversations of a file, or of stdin if it is `-`.
 pub(crate) fn conversations(path: &Path) -> Result<Vec<Named>, Failure> {
-    let text = text(path, TRANSCRIPT_BYTES_MAX)?;
-    let found =
-        transcript::read(&text).map_err(|error| Failure::from(error).during(format!("cannot read {}", shown(path))))?;
+    let text = text(path, &TRANSCRIPT)?;
+    let found = transcript::read(&text).map_err(|error| {
+        Failure::of_core(Code::BadTranscript, &error).during(format!("cannot read {}", shown(path)))
+    })?;
     let stem = if is_stdin(path) { "stdin".into() } else { path.file_stem().unwrap_or_default().to_string_lossy() };
     let several = found.len() > 1;
     let name = |at: usize, conversation: &Conversation| match &conversation.id {
@@ -53,7 +70,7 @@ pub(crate) fn pick(mut all: Vec<Named>, id: Option<&str>, path: &Path) -> Result
     match (all.pop(), all.len()) {
         (Some(only), 0) => Ok(only),
         (_, others) if id.is_some() => {
-            Err(Failure::refused(format!("{} conversations of {} have this id", others + 1, shown(path)))
+            Err(Failure::of(Code::SameId, format!("{} conversations of {} have this id", others + 1, shown(path)))
                 .hinting("ids must differ to be picked by"))
         }
         (last, others) => {
@@ -61,7 +78,7 @@ pub(crate) fn pick(mut all: Vec<Named>, id: Option<&str>, path: &Path) -> Result
             let listed: Vec<&str> = names.take(IDS_LISTED_MAX).collect();
             let more = (others + 1).saturating_sub(listed.len());
             let more = if more > 0 { format!(", and {more} more") } else { String::new() };
-            Err(Failure::refused(format!("{} has {} conversations", shown(path), others + 1))
+            Err(Failure::of(Code::SeveralConversations, format!("{} has {} conversations", shown(path), others + 1))
                 .hinting(format!("pick one with --conversation: {}{more}", listed.join(", "))))
         }
     }
@@ -70,7 +87,8 @@ pub(crate) fn pick(mut all: Vec<Named>, id: Option<&str>, path: &Path) -> Result
 /// Returns the refusal of an id that no conversation has.
 pub(crate) fn unknown<'n>(id: &str, names: impl IntoIterator<Item = &'n str>) -> Failure {
     let near = nearest(id, names, IDS_NEAR_MAX);
-    Failure::refused(format!("no conversation {id:?}")).hinting(format!("the nearest ids: {}", near.join(", ")))
+    Failure::of(Code::NoConversation, format!("no conversation {id:?}"))
+        .hinting(format!("the nearest ids: {}", near.join(", ")))
 }
 
 /// Says what had to be replaced when conversations of a file were read.
@@ -87,6 +105,9 @@ pub(crate) fn replaced<'c>(path: &Path, conversations: impl IntoIterator<Item = 
 
 /// Says on stderr what [`replaced`] has to say.
 pub(crate) fn note_replaced(path: &Path, conversation: &Conversation) {
+    for note in &conversation.notes {
+        talk::note(&format!("{}: {note}", shown(path)));
+    }
     if let Some(note) = replaced(path, [conversation]) {
         talk::note(&note);
     }
@@ -100,7 +121,7 @@ pub(crate) fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
             files.push(path.clone());
             continue;
         }
-        let failed = |error: io::Error| Failure::outside(format!("cannot read {}", path.display()), &error);
+        let failed = |error: io::Error| cannot_read(path.display(), &error);
         let mut within = Vec::new();
         for entry in fs::read_dir(path).map_err(failed)? {
             let file = entry.map_err(failed)?.path();
@@ -110,13 +131,13 @@ pub(crate) fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
             }
         }
         if within.is_empty() {
-            return Err(Failure::refused(format!("no *.json or *.jsonl in {}", path.display())));
+            return Err(Failure::of(Code::NoTranscripts, format!("no *.json or *.jsonl in {}", path.display())));
         }
         within.sort();
         files.extend(within);
     }
     if files.iter().filter(|file| is_stdin(file)).count() > 1 {
-        return Err(Failure::refused("stdin can be read only once").hinting("give `-` a single time"));
+        return Err(Failure::of(Code::StdinTwice, "stdin can be read only once").hinting("give `-` a single time"));
     }
     Ok(files)
 }
@@ -131,32 +152,38 @@ pub(crate) fn shown(path: &Path) -> String {
     if is_stdin(path) { "stdin".into() } else { path.display().to_string() }
 }
 
-/// Reads a text of at most so many bytes.
-pub(crate) fn text(path: &Path, bytes_max: u64) -> Result<String, Failure> {
-    let failed = |error: io::Error| Failure::outside(format!("cannot read {}", shown(path)), &error);
-    let too_large = || {
-        let most = bytes_max >> 20;
-        Failure::refused(format!("{} is too large: at most {most} MiB are read", shown(path)))
-    };
-    let mut bytes = Vec::new();
-    if is_stdin(path) {
-        io::stdin().lock().take(bytes_max + 1).read_to_end(&mut bytes).map_err(failed)?;
-    } else {
-        let file = File::open(path).map_err(failed)?;
-        let found = file.metadata().map_err(failed)?;
-        if found.is_dir() {
-            return Err(Failure::refused(format!("{} is a folder", shown(path)))
-                .hinting("name one of its files; `recto replay` takes folders"));
-        }
-        if found.len() > bytes_max {
-            return Err(too_large().hinting("split it into several files"));
-        }
-        file.take(bytes_max + 1).read_to_end(&mut bytes).map_err(failed)?;
+/// Reads a text of this kind from a file, or from stdin if it is `-`.
+pub(crate) fn text(path: &Path, kind: &Kind) -> Result<String, Failure> {
+    if is_stdin(path) { bounded(io::stdin().lock(), path, kind) } else { file_text(path, kind) }
+}
+
+/// Reads a text of this kind from a file, whatever it is called.
+pub(crate) fn file_text(path: &Path, kind: &Kind) -> Result<String, Failure> {
+    let failed = |error: io::Error| cannot_read(path.display(), &error);
+    let file = File::open(path).map_err(failed)?;
+    let found = file.metadata().map_err(failed)?;
+    if found.is_dir() {
+        return Err(Failure::of(Code::IsFolder, format!("{} is a folder", path.display())).hinting(kind.folder_hint));
     }
-    if bytes.len() as u64 > bytes_max {
-        return Err(too_large());
+    if found.len() > kind.bytes_max {
+        return Err(too_large(path, kind));
+    }
+    bounded(file, path, kind)
+}
+
+fn bounded(from: impl Read, path: &Path, kind: &Kind) -> Result<String, Failure> {
+    let mut bytes = Vec::new();
+    from.take(kind.bytes_max + 1).read_to_end(&mut bytes).map_err(|error| cannot_read(shown(path), &error))?;
+    if bytes.len() as u64 > kind.bytes_max {
+        return Err(too_large(path, kind));
     }
     String::from_utf8(bytes).map_err(|error| not_utf8(path, &error))
+}
+
+fn too_large(path: &Path, kind: &Kind) -> Failure {
+    let most = kind.bytes_max >> 20;
+    Failure::of(Code::TooLarge, format!("{} is too large: at most {most} MiB are read", shown(path)))
+        .hinting(kind.size_hint)
 }
 
 fn not_utf8(path: &Path, error: &std::string::FromUtf8Error) -> Failure {
@@ -167,5 +194,5 @@ fn not_utf8(path: &Path, error: &std::string::FromUtf8Error) -> Failure {
     let what = format!("line {line}, column {column}: byte 0x{byte:02X} is not valid UTF-8");
     let is_utf16 = matches!(bytes, [0xFF, 0xFE, ..] | [0xFE, 0xFF, ..]);
     let hint = if is_utf16 { "it looks like UTF-16: convert it to UTF-8" } else { "convert it to UTF-8" };
-    Failure::refused(what).during(format!("cannot read {}", shown(path))).hinting(hint)
+    Failure::of(Code::NotUtf8, what).during(format!("cannot read {}", shown(path))).hinting(hint)
 }

@@ -1,6 +1,7 @@
 //! One conversation, counted by its target's tokenizer, and the page of it that was asked for.
 
 use crate::args::PageArgs;
+use crate::codes::Code;
 use crate::failure::Failure;
 use crate::settings::Settings;
 use crate::{source, talk};
@@ -43,9 +44,9 @@ impl Subject {
         let tokenizer = settings.target.tokenizer;
         let tools = std::mem::take(&mut conversation.tools);
         let tools = (!tools.is_empty()).then(|| Tools::counted(tools, &tokenizer));
-        let log = conversation
-            .into_log(tokenizer)
-            .map_err(|error| Failure::from(error).during(format!("conversation {name:?} cannot be used")))?;
+        let log = conversation.into_log(tokenizer).map_err(|error| {
+            Failure::of_core(Code::BadConversation, &error).during(format!("conversation {name:?} cannot be used"))
+        })?;
         Ok(Subject { name, log, tools })
     }
 
@@ -66,7 +67,8 @@ impl Subject {
                 (None, replay.after_all(Some(&input))?)
             }
             (Which::Next, None) => {
-                return Err(Failure::refused("the conversation has no messages").hinting("say something with --input"));
+                return Err(Failure::of(Code::NoMessages, "the conversation has no messages")
+                    .hinting("say something with --input"));
             }
             (Which::Next, Some(Role::Assistant)) => {
                 let last = replay.turns() - 1;
@@ -83,7 +85,8 @@ impl Subject {
     fn before(&self, turn: usize, replay: &mut Replay<'_>) -> Result<Compiled, Failure> {
         let turns = replay.turns();
         if turn >= turns {
-            let failure = Failure::refused(format!("no turn {turn}: assistant messages in the conversation: {turns}"));
+            let failure =
+                Failure::of(Code::NoTurn, format!("no turn {turn}: assistant messages in the conversation: {turns}"));
             return Err(match turns.checked_sub(1) {
                 Some(last) => failure.hinting(format!("turns are counted from 0 to {last}")),
                 None => failure.hinting("leave --turn out for the page of the first one"),
@@ -91,7 +94,7 @@ impl Subject {
         }
         match replay.find(|replayed| replayed.turn == turn) {
             Some(replayed) => Ok(replayed.compiled?),
-            None => Err(Failure::refused(format!("turn {turn} has no page"))
+            None => Err(Failure::of(Code::NoPage, format!("turn {turn} has no page"))
                 .because("the conversation begins with this assistant message, so there was nothing to send")
                 .hinting("say something with --input, or take a later --turn")),
         }

@@ -1,6 +1,8 @@
 //! The only place that prints: stdout is data, stderr is talk.
 
+use crate::codes::Code;
 use crate::failure::Failure;
+use crate::paint::Colour;
 use serde::Serialize;
 use std::io::{self, Write};
 
@@ -17,7 +19,8 @@ pub(crate) fn json(value: &impl Serialize) -> Result<(), Failure> {
 
 /// Returns a value as one line of JSON, without a line end.
 pub(crate) fn as_json(value: &impl Serialize) -> Result<String, Failure> {
-    serde_json::to_string(value).map_err(|error| Failure::outside("cannot be written as JSON", &error))
+    serde_json::to_string(value)
+        .map_err(|error| Failure::of(Code::Defect, "cannot be written as JSON").because(error.to_string()))
 }
 
 /// Writes text for people to stdout, with a line end after it.
@@ -27,9 +30,19 @@ pub(crate) fn text(text: &str) -> Result<(), Failure> {
 
 /// Says something on stderr. That nobody listens is no reason to stop.
 pub(crate) fn note(text: &str) {
+    told(&harmless(text));
+}
+
+/// Tells on stderr why a command ends.
+pub(crate) fn failure(failure: &Failure, colour: Colour) {
+    told(&failure.told(colour.on_stderr()));
+}
+
+/// Says on stderr what is safe for a terminal already.
+pub(crate) fn told(text: &str) {
     if !text.is_empty() {
         let mut err = io::stderr().lock();
-        drop(writeln!(err, "{}", harmless(text)));
+        drop(writeln!(err, "{text}"));
     }
 }
 

@@ -1,6 +1,8 @@
 //! `recto compile`: the request body of a page.
 
 use crate::args::PageArgs;
+use crate::codes::Code;
+use crate::config::Config;
 use crate::failure::Failure;
 use crate::settings::Settings;
 use crate::subject::Asked;
@@ -14,12 +16,13 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 /// Prints the body of the page that was asked for.
-pub(crate) fn run(args: &PageArgs) -> Result<(), Failure> {
-    let settings = Settings::of(&args.settings)?;
+pub(crate) fn run(args: &PageArgs, config: &Config) -> Result<(), Failure> {
+    let settings = Settings::of(&args.settings, config)?;
     let asked = subject::asked(args, &settings)?;
     let mut body = openai_chat::encode(&asked.compiled.page, &settings.target);
     if args.json {
-        let body = serde_json::from_slice(&body).map_err(|error| Failure::outside("the body is not JSON", &error))?;
+        let body = serde_json::from_slice(&body)
+            .map_err(|error| Failure::of(Code::Defect, "the body is not JSON").because(error.to_string()))?;
         return talk::json(&Output::of(&asked, body));
     }
     body.push(b'\n');

@@ -1,5 +1,6 @@
 //! `recto demo`: the main job on a bundled conversation, told for somebody who sees it for the first time.
 
+use crate::codes::Code;
 use crate::failure::Failure;
 use crate::settings::Settings;
 use crate::subject::{Asked, Subject, Which};
@@ -44,7 +45,7 @@ pub(crate) fn run() -> Result<(), Failure> {
 }
 
 fn story() -> Result<String, Failure> {
-    let model = || Target::named("gpt-4o").ok_or_else(|| Failure::refused("gpt-4o is not built in"));
+    let model = || Target::named("gpt-4o").ok_or_else(|| Failure::of(Code::Defect, "gpt-4o is not built in"));
     let whole = Settings { target: model()?, policy: Policy::safe(), reserve: None };
     let small = model()?.with_window(Some(SMALL));
     let small = Settings { target: small, policy: Policy::first_chars(), reserve: None };

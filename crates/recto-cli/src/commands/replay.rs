@@ -4,6 +4,8 @@ mod progress;
 mod report;
 
 use crate::args::ReplayArgs;
+use crate::codes::Code;
+use crate::config::Config;
 use crate::draft::Draft;
 use crate::failure::Failure;
 use crate::settings::Settings;
@@ -19,9 +21,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Replays every conversation of the files, writes their pages, and prints what they cost.
-pub(crate) fn run(args: &ReplayArgs) -> Result<(), Failure> {
+pub(crate) fn run(args: &ReplayArgs, config: &Config) -> Result<(), Failure> {
     interrupt::promise_checks();
-    let settings = Settings::of(&args.settings)?;
+    let settings = Settings::of(&args.settings, config)?;
     let files = source::files(&args.files)?;
     let mut pages = Pages::to(args.pages.as_deref(), &files)?;
     let report = replayed(&files, args.conversation.as_deref(), &settings, &mut pages)?;
@@ -51,7 +53,7 @@ impl Pages {
         }
         let own = fs::canonicalize(place).ok();
         if own.is_some() && inputs.iter().any(|input| fs::canonicalize(input).ok() == own) {
-            return Err(Failure::refused(format!("{} is one of the files to read", place.display()))
+            return Err(Failure::of(Code::OverInput, format!("{} is one of the files to read", place.display()))
                 .hinting("write the pages to another file"));
         }
         Draft::of(place).map(Pages::File)
@@ -95,6 +97,9 @@ fn replayed(files: &[PathBuf], only: Option<&str>, settings: &Settings, pages: &
             }
         }
         all.retain(|named| only.is_none_or(|only| only == named.name));
+        for note in all.iter().flat_map(|named| &named.conversation.notes) {
+            progress.note(&format!("{}: {note}", source::shown(file)));
+        }
         if let Some(note) = source::replaced(file, all.iter().map(|named| &named.conversation)) {
             progress.note(&note);
         }

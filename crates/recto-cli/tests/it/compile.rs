@@ -130,16 +130,16 @@ fn unknown_models_and_policies_come_with_suggestions() {
 #[test]
 fn a_policy_can_be_a_file() {
     let folder = Folder::new();
-    let good =
-        r#"{"name":"mine","reduce":[{"expire":{"after":2,"action":"remove"}},{"fit_window":{"target_percent":50}}]}"#;
+    let good = r#"{"schema_version":1,"name":"mine","reduce":[{"expire":{"after":2,"action":"remove"}},{"fit_window":{"target_percent":50}}]}"#;
     let good = folder.file("mine.json", good);
     mentions(&succeeds(&["explain", FIXTURE, "--policy", &good]).stdout, &["policy mine", "expire"]);
-    let bad = folder.file("bad.json", "{\"name\":\"mine\",\n\"reduce\":[{\"expier\":{}}]}");
+    let bad = folder.file("bad.json", "{\"schema_version\":1,\"name\":\"mine\",\n\"reduce\":[{\"expier\":{}}]}");
     mentions(
         &fails(3, &["explain", FIXTURE, "--policy", &bad]),
         &["cannot use policy", "bad.json", "line 2", "expier"],
     );
-    let wrong = folder.file("wrong.json", r#"{"name":"w","reduce":[{"fit_window":{"target_percent":100}}]}"#);
+    let wrong = folder
+        .file("wrong.json", r#"{"schema_version":1,"name":"w","reduce":[{"fit_window":{"trigger_percent":101}}]}"#);
     mentions(&fails(3, &["explain", FIXTURE, "--policy", &wrong]), &["fit_window", "hint: "]);
     mentions(&fails(1, &["explain", FIXTURE, "--policy", &folder.at("gone.json")]), &["gone.json", "cause: "]);
 }

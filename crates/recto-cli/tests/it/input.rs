@@ -15,34 +15,34 @@ fn malformed_json_is_told_with_its_place() {
     check(
         "{\"messages\": [\n  {\"role\": \"user\" \"content\": \"x\"}\n]}",
         expect![[r#"
-        error: cannot read chat.json
-        cause: line 2, column 19: expected `,` or `}`
-        hint: the file is not valid JSON here
-    "#]],
+            error[R0310]: cannot read chat.json
+            cause: line 2, column 19: expected `,` or `}`
+            hint: the file is not valid JSON here
+        "#]],
     );
     check(
         "{\"messages\": [\n  {\"role\":",
         expect![[r#"
-        error: cannot read chat.json
-        cause: line 2, column 10: EOF while parsing a value
-        hint: the file ends in the middle of a record
-    "#]],
+            error[R0310]: cannot read chat.json
+            cause: line 2, column 10: EOF while parsing a value
+            hint: the file ends in the middle of a record
+        "#]],
     );
     check(
         "",
         expect![[r#"
-        error: cannot read chat.json
-        cause: no conversation in it
-        hint: expected a JSON object with "messages", or one a line
-    "#]],
+            error[R0310]: cannot read chat.json
+            cause: no conversation in it
+            hint: expected a JSON object with "messages", or one a line
+        "#]],
     );
     check(
         "{\"chat\": []}",
         expect![[r#"
-        error: cannot read chat.json
-        cause: line 1, column 1: a record without "messages"
-        hint: expected OpenAI-chat JSON: {"messages": [{"role": …, "content": …}, …]}
-    "#]],
+            error[R0310]: cannot read chat.json
+            cause: line 1, column 1: a record without "messages"
+            hint: expected OpenAI-chat JSON: {"messages": [{"role": …, "content": …}, …]}
+        "#]],
     );
 }
 
@@ -51,10 +51,10 @@ fn unknown_roles_are_told_with_their_place() {
     check(
         "[{\"role\":\"user\",\"content\":\"é\"},\n {\"content\":\"é\",\"role\":\"usr\"}]",
         expect![[r#"
-        error: cannot read chat.json
-        cause: line 2, column 24: messages[1]: unknown role "usr"
-        hint: known roles: system, developer, user, assistant, tool
-    "#]],
+            error[R0310]: cannot read chat.json
+            cause: line 2, column 24: messages[1]: unknown role "usr"
+            hint: known roles: system, developer, user, assistant, tool
+        "#]],
     );
 }
 
@@ -63,17 +63,17 @@ fn what_no_page_can_hold_is_told() {
     check(
         r#"[{"role":"user","content":7}]"#,
         expect![[r#"
-        error: cannot read chat.json
-        cause: line 1, column 27: content is neither a string, a list of parts, nor null
-    "#]],
+            error[R0310]: cannot read chat.json
+            cause: line 1, column 27: content is neither a string, a list of parts, nor null
+        "#]],
     );
     let calls = r#"{"id":"c","type":"function","function":{"name":"f","arguments":""}}"#;
     check(
         format!(r#"[{{"role":"assistant","tool_calls":[{calls},{calls}]}}]"#),
         expect![[r#"
-        error: conversation "chat" cannot be used
-        cause: messages[0]: assistant entry: call id "c" stands twice in one step
-    "#]],
+            error[R0311]: conversation "chat" cannot be used
+            cause: messages[0]: assistant entry: call id "c" stands twice in one step
+        "#]],
     );
 }
 
@@ -82,18 +82,18 @@ fn invalid_utf8_is_told_with_its_place() {
     check(
         b"[\n {\"role\":\"user\",\"content\":\"\xc3\xa9 caf\xe9\"}]",
         expect![[r#"
-        error: cannot read chat.json
-        cause: line 2, column 33: byte 0xE9 is not valid UTF-8
-        hint: convert it to UTF-8
-    "#]],
+            error[R0304]: cannot read chat.json
+            cause: line 2, column 33: byte 0xE9 is not valid UTF-8
+            hint: convert it to UTF-8
+        "#]],
     );
     check(
         b"\xff\xfe[\0",
         expect![[r#"
-        error: cannot read chat.json
-        cause: line 1, column 1: byte 0xFF is not valid UTF-8
-        hint: it looks like UTF-16: convert it to UTF-8
-    "#]],
+            error[R0304]: cannot read chat.json
+            cause: line 1, column 1: byte 0xFF is not valid UTF-8
+            hint: it looks like UTF-16: convert it to UTF-8
+        "#]],
     );
 }
 
@@ -102,10 +102,10 @@ fn names_from_files_do_not_steer_the_terminal() {
     check(
         b"[{\"role\":\"\\u001b[31m\",\"content\":\"x\"}]",
         expect![[r#"
-        error: cannot read chat.json
-        cause: line 1, column 10: messages[0]: unknown role "\u{1b}[31m"
-        hint: known roles: system, developer, user, assistant, tool
-    "#]],
+            error[R0310]: cannot read chat.json
+            cause: line 1, column 10: messages[0]: unknown role "\u{1b}[31m"
+            hint: known roles: system, developer, user, assistant, tool
+        "#]],
     );
 }
 

@@ -1,9 +1,15 @@
 //! The real command, run as a user would run it.
 #![cfg(test)]
 
+mod codes;
+mod colour;
 mod compile;
+mod config;
 mod demo;
 mod input;
+mod manual;
+mod network;
+mod policy;
 mod replay;
 mod run;
 mod score;

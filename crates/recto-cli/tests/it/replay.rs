@@ -52,6 +52,27 @@ fn the_table_sums_up() {
 }
 
 #[test]
+fn wide_names_keep_the_columns() {
+    let folder = Folder::new();
+    let talk = |id: &str| format!("{{\"id\":\"{id}\",{}\n", &SMALL.replace('\n', "")[1..]);
+    let long = "とても長い名前の会話".repeat(3);
+    let file = folder.file("talk.jsonl", ["山田", "cafe\u{301}", "👩‍👩‍👧", "\\u001b[31m", &long].map(talk).concat());
+    let ran = succeeds(&["replay", &file, "--for", "eval"]);
+    expect![[r#"
+        eval, window 1 000 000, policy safe
+
+        conversation                             calls  tokens  cached   share     USD
+        山田                                         2      43      15  34.9 %  0.0000
+        café                                         2      43      15  34.9 %  0.0000
+        👩‍👩‍👧                                           2      43      15  34.9 %  0.0000
+        \u{1b}[31m                                   2      43      15  34.9 %  0.0000
+        とても長い名前の会話とても長い名前の会…      2      43      15  34.9 %  0.0000
+        5 conversations                             10     215      75  34.9 %  0.0002
+    "#]]
+    .assert_eq(&ran.stdout);
+}
+
+#[test]
 fn json_sums_up_the_same() {
     let ran = succeeds(&["replay", FIXTURE, "--json"]);
     let report: Value = serde_json::from_str(&ran.stdout).unwrap();

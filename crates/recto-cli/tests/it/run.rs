@@ -30,7 +30,7 @@ impl Folder {
         let name = format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
         fs::create_dir_all(&path).unwrap();
-        Folder { path }
+        Folder { path: fs::canonicalize(path).unwrap() }
     }
 
     /// Writes a file and returns its path.
@@ -74,9 +74,18 @@ impl From<Output> for Ran {
     }
 }
 
+/// The command, whatever is set for the user who runs the tests.
 pub(crate) fn command(args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_recto"));
-    command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut command = isolated(Command::new(env!("CARGO_BIN_EXE_recto")));
+    command.args(args);
+    command
+}
+
+/// Any command, without the user's settings.
+pub(crate) fn isolated(mut command: Command) -> Command {
+    let none = if cfg!(windows) { "NUL" } else { "/dev/null" };
+    command.env("RECTO_CONFIG", none).env_remove("NO_COLOR").env_remove("TERM");
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
 
@@ -104,7 +113,7 @@ pub(crate) fn succeeds(args: &[&str]) -> Ran {
 pub(crate) fn fails(code: i32, args: &[&str]) -> String {
     let ran = recto(args);
     assert_eq!((ran.code, &*ran.stdout), (Some(code), ""), "{args:?}: {}", ran.stderr);
-    assert!(code == 2 || ran.stderr.starts_with("error: "), "{}", ran.stderr);
+    assert!(ran.stderr.contains(&format!("error[R{code:02}")), "{}", ran.stderr);
     ran.stderr
 }
 

@@ -1,8 +1,10 @@
 //! What replayed conversations cost, as a table or as data.
 
+use crate::codes::Code;
 use crate::failure::Failure;
 use crate::settings::Settings;
-use crate::source;
+use crate::table::{self, Side};
+use crate::{source, talk};
 use recto::Tokens;
 use recto::receipt::{Overflow, Receipt};
 use serde::Serialize;
@@ -11,8 +13,8 @@ use std::path::Path;
 
 /// How many pages that don't fit are told in full.
 const OVERFLOWS_TOLD_MAX: usize = 3;
-/// How much of a name a table shows, in characters.
-const NAME_CHARS_MAX: usize = 40;
+/// How much of a name a table shows, in columns of a terminal.
+const NAME_WIDTH_MAX: usize = 40;
 
 /// The sums of a replay; `recto replay --help` tells its shape as JSON.
 #[derive(Debug, Serialize)]
@@ -89,8 +91,10 @@ impl Report {
         }
         let all = self.conversations.iter().flat_map(|row| row.overflows.iter().map(|it| (&row.conversation, it)));
         let told: Vec<_> = all.take(OVERFLOWS_TOLD_MAX).collect();
-        let mut failure =
-            Failure::overflow(format!("pages that do not fit: {missing} of {}; the others were made", missing + made));
+        let mut failure = Failure::of(
+            Code::SomeOverflow,
+            format!("pages that do not fit: {missing} of {}; the others were made", missing + made),
+        );
         if let Some(hint) = told.first().and_then(|(_, it)| it.hint.clone()) {
             failure = failure.hinting(hint);
         }
@@ -159,25 +163,12 @@ impl fmt::Display for Report {
             let name = format!("{} conversations", self.total.conversations);
             lines.push(self.total.spent.cells(&name, self.total.overflows));
         }
-        let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
-        let widths: Vec<usize> = (0..7).map(width).collect();
-        let aligned = lines.iter().map(|line| {
-            let cells = line.iter().zip(&widths).enumerate().map(|(column, (cell, &width))| match column {
-                0 => format!("{cell:<width$}"),
-                _ => format!("{cell:>width$}"),
-            });
-            cells.collect::<Vec<_>>().join("  ").trim_end().to_string()
-        });
-        f.write_str(&aligned.collect::<Vec<_>>().join("\n"))
+        let [left, right] = [Side::Left, Side::Right];
+        f.write_str(&table::aligned(&lines, [left, right, right, right, right, right, right]))
     }
 }
 
-/// A name on one line, not too long.
+/// A name on one line, not too wide.
 fn short(name: &str) -> String {
-    let flat = name.replace('\n', "\\n");
-    if flat.chars().count() <= NAME_CHARS_MAX {
-        return flat;
-    }
-    let kept: String = flat.chars().take(NAME_CHARS_MAX - 1).collect();
-    format!("{kept}…")
+    table::cut(&talk::harmless(&name.replace('\n', "\\n")), NAME_WIDTH_MAX)
 }

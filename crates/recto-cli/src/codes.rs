@@ -1,0 +1,321 @@
+//! Every failure has a code that stays: this table says what it means, shows it, and says what to do.
+//!
+//! `recto help CODE` prints an entry, and `docs/errors.md` holds them all. The first two digits are the exit code. A
+//! code is never given to something else, and a retired one is not used again.
+
+use std::fmt;
+
+/// What a code stands for.
+#[derive(Debug)]
+pub(crate) struct Meaning {
+    number: u16,
+    /// The failure in a few words.
+    pub(crate) title: &'static str,
+    /// When it happens, and why it is a failure.
+    explanation: &'static str,
+    /// A command and what it says on stderr, `…` for the rest of a line; without `$` only the latter, where no command
+    /// makes it happen.
+    example: &'static str,
+    /// What to do about it.
+    remedy: &'static str,
+}
+
+macro_rules! codes {
+    ($($name:ident = $number:literal, $title:literal, $explanation:literal, $example:literal, $remedy:literal;)*) => {
+        /// The code of a failure.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(crate) enum Code {
+            $(#[doc = $title] $name = $number,)*
+        }
+
+        /// All codes, in order.
+        pub(crate) const TABLE: &[Meaning] = &[$(Meaning {
+            number: $number,
+            title: $title,
+            explanation: $explanation,
+            example: $example,
+            remedy: $remedy,
+        },)*];
+    };
+}
+
+codes! {
+    CannotRead = 101, "a file cannot be read",
+        "The system refused to open, list or read it; the cause is what the system said.",
+        "$ recto explain gone.json\nerror[R0101]: cannot read gone.json\ncause: No such file or directory (os error 2)",
+        "Check the name, the folder it is relative to, and who may read it.";
+    CannotWrite = 102, "a file cannot be written",
+        "The system refused to create, write or move it; the cause is what the system said. Nothing half-written stays, \
+         and what stood there before still does.",
+        "$ recto replay chat.json --pages gone/pages.jsonl\nerror[R0102]: cannot write gone/pages.jsonl\n\
+         cause: No such file or directory (os error 2)",
+        "Check that the folder exists, that you may write to it, and that the disk has room.";
+    CannotPrint = 103, "the output cannot be written",
+        "Standard output took only a part of it, or nothing. That whoever reads the output goes away early, as `head` \
+         does, is no failure.",
+        "$ recto demo > /dev/full\nerror[R0103]: cannot write to stdout\ncause: No space left on device (os error 28)",
+        "Send the output elsewhere, or make room where it goes.";
+    CannotWatch = 104, "Ctrl-C cannot be watched for",
+        "The system refused to let the command know of an interrupt, so it could not tidy up after one. It does not \
+         start.",
+        "error[R0104]: cannot watch for Ctrl-C\ncause: Resource temporarily unavailable (os error 11)",
+        "Try again when the system has resources to spare.";
+    Defect = 105, "a defect in Recto",
+        "Something that holds by construction did not, and was noticed before anything invalid got out.",
+        "error[R0105]: the page would be invalid: call \"c1\" has no result",
+        "Please report it with the command, and if you can with the conversation that caused it.";
+    UnknownArgument = 201, "an unknown command, option or topic",
+        "The command line holds a word that means nothing at its place.",
+        "$ recto explian chat.json\nerror[R0201]: unrecognized subcommand 'explian'",
+        "Look at the suggestion below the error, or at `recto help` and `recto help COMMAND`.";
+    BadValue = 202, "a value that an option does not take",
+        "The option is known, but what is given to it is not of its kind.",
+        "$ recto explain chat.json --window lots\nerror[R0202]: invalid value 'lots' for '--window <N>': expected a \
+         number of tokens such as 32000, 32_000, 32k or 1m",
+        "Give a value of the kind that the error names; `recto help COMMAND` describes every option.";
+    MissingArgument = 203, "something is missing on the command line",
+        "A command needs a file, an option a value, or `recto` itself a command.",
+        "$ recto compile\nerror[R0203]: the following required arguments were not provided:\n  <FILE>",
+        "Add what the error names.";
+    Conflict = 204, "options that exclude each other",
+        "Both options are known, but together they ask for two different things.",
+        "$ recto compile chat.json --turn 1 --input Why?\nerror[R0204]: the argument '--turn <K>' cannot be used with \
+         '--input <TEXT>'",
+        "Leave one of them out.";
+    IsFolder = 301, "a folder where a file is meant",
+        "A single file is read or written here. Only `recto replay` takes folders to read.",
+        "$ recto explain chats\nerror[R0301]: chats is a folder\nhint: name one of its files; `recto replay` takes \
+         folders",
+        "Name a file.";
+    NoTranscripts = 302, "a folder without transcripts",
+        "`recto replay` reads the *.json and *.jsonl that lie directly in a folder, and there are none.",
+        "$ recto replay empty\nerror[R0302]: no *.json or *.jsonl in empty",
+        "Name the folder in which they lie, or the files themselves.";
+    TooLarge = 303, "a file that is too large",
+        "Transcripts are read up to 1024 MiB, policies and configuration files up to 1 MiB.",
+        "$ recto explain huge.json\nerror[R0303]: huge.json is too large: at most 1024 MiB are read\n\
+         hint: split it into several files",
+        "Split it. One conversation a line (JSONL) is easily parted between two lines.";
+    NotUtf8 = 304, "a file that is not UTF-8",
+        "Every file that Recto reads is text in UTF-8. The place of the first wrong byte is told; nothing is guessed.",
+        "$ recto explain latin1.json\nerror[R0304]: cannot read latin1.json\ncause: line 1, column 31: byte 0xE9 is not \
+         valid UTF-8\nhint: convert it to UTF-8",
+        "Convert it, for example with `iconv -f LATIN1 -t UTF-8`.";
+    StdinTwice = 305, "standard input is asked for twice",
+        "`-` stands for standard input, which has an end: a second reading would find nothing.",
+        "$ recto replay - -\nerror[R0305]: stdin can be read only once\nhint: give `-` a single time",
+        "Give `-` once.";
+    OverInput = 306, "output that would replace the input",
+        "`--pages` names a file that is also to be read.",
+        "$ recto replay chat.json --pages chat.json\nerror[R0306]: chat.json is one of the files to read\n\
+         hint: write the pages to another file",
+        "Write to another file.";
+    BadTranscript = 310, "a transcript that cannot be read",
+        "It is not JSON, or not the JSON of OpenAI-chat conversations. The cause names the line and the column. Nothing \
+         of the file is used unless all of it can be read.",
+        "$ recto explain broken.json\nerror[R0310]: cannot read broken.json\ncause: line 1, column 10: messages[0]: \
+         unknown role \"usr\"\nhint: known roles: system, developer, user, assistant, tool",
+        "Correct the file at that place, or whatever wrote it.";
+    BadConversation = 311, "a conversation that no page can hold",
+        "It can be read, but what it says contradicts itself, and no provider would take it.",
+        "$ recto explain twice.json\nerror[R0311]: conversation \"twice\" cannot be used\ncause: messages[0]: assistant \
+         entry: call id \"c\" stands twice in one step",
+        "Correct the message that the cause names.";
+    SeveralConversations = 312, "several conversations where one is meant",
+        "A page belongs to one conversation, and the file has more.",
+        "$ recto explain two.jsonl\nerror[R0312]: two.jsonl has 2 conversations\nhint: pick one with --conversation: \
+         monday, tuesday",
+        "Pick one with `--conversation ID`, or take `recto replay`, which takes them all.";
+    NoConversation = 313, "no conversation has this id",
+        "`--conversation` names none of those that were read. Conversations without an id are called after their file: \
+         FILE, or FILE#1, FILE#2, …",
+        "$ recto explain two.jsonl --conversation mondya\nerror[R0313]: no conversation \"mondya\"\nhint: the nearest \
+         ids: monday, tuesday",
+        "Take one of the ids that the hint names.";
+    SameId = 314, "several conversations have this id",
+        "An id that stands for two conversations can't pick one.",
+        "$ recto explain same.jsonl --conversation monday\nerror[R0314]: 2 conversations of same.jsonl have this id\n\
+         hint: ids must differ to be picked by",
+        "Give them ids that differ, or put them into files of their own.";
+    NoMessages = 315, "a conversation without messages",
+        "There is nothing to answer, so there is no page.",
+        "$ recto compile silent.json\nerror[R0315]: the conversation has no messages\nhint: say something with --input",
+        "Say something with `--input`.";
+    NoTurn = 316, "no such turn",
+        "`--turn K` is the page that led to assistant message K, counted from 0, and the conversation has fewer.",
+        "$ recto compile chat.json --turn 9\nerror[R0316]: no turn 9: assistant messages in the conversation: 2\n\
+         hint: turns are counted from 0 to 1",
+        "Take a turn in the range that the hint names, or leave `--turn` out for the next page.";
+    NoPage = 317, "a turn without a page",
+        "The conversation begins with this assistant message: nothing was sent before it.",
+        "$ recto compile greeting.json --turn 0\nerror[R0317]: turn 0 has no page",
+        "Take a later `--turn`, or say something with `--input`.";
+    UnknownModel = 320, "an unknown model",
+        "`--for`, or `for` in a configuration file, names a model that Recto knows nothing about: neither its window, \
+         nor its tokenizer, nor its prices.",
+        "$ recto explain chat.json --for gpt4o\nerror[R0320]: unknown model \"gpt4o\"\nhint: did you mean \"gpt-4o\"?",
+        "Take one of the models that the hint lists; for another one take its nearest relative and set `--window`.";
+    UnknownPolicy = 321, "an unknown policy",
+        "`--policy`, or `policy` in a configuration file, is neither a built-in policy nor a file.",
+        "$ recto explain chat.json --policy first-chars\nerror[R0321]: unknown policy \"first-chars\"\nhint: did you \
+         mean \"first_chars\"?",
+        "Take one of the built-in policies that the hint lists, or name a TOML or JSON file.";
+    BadPolicy = 322, "a policy that cannot be used",
+        "The file is neither TOML nor JSON, no policy, or has numbers that can't work. The cause names the line and the \
+         column.",
+        "$ recto explain chat.json --policy chat.json\nerror[R0322]: cannot use policy chat.json\ncause: line 1, column …",
+        "Correct the file at the place that the cause names; `recto policy check FILE` looks at it alone.";
+    BadSettings = 323, "settings that cannot work",
+        "Each of them is known, but together they leave nothing to do: a reserve that takes the whole window, for \
+         example.",
+        "$ recto compile chat.json --window 2k --reserve 2k\nerror[R0323]: a reserve of …",
+        "Do what the hint says: usually a larger `--window` or a smaller `--reserve`.";
+    BadToml = 330, "a configuration file that is not TOML",
+        "The file breaks TOML's own rules at the place that is told.",
+        "$ recto explain chat.json --config open.toml\nerror[R0330]: cannot use open.toml\ncause: line 2, column 14: \
+         invalid basic string, expected `\"`",
+        "Correct the file at that place. `recto config` shows which files are read.";
+    UnknownKey = 331, "an unknown key in a configuration file",
+        "A key that means nothing is refused, because it is more often a slip than a wish.",
+        "$ recto explain chat.json --config slip.toml\nerror[R0331]: cannot use slip.toml\ncause: line 2, column 1: \
+         unknown key \"windwo\" in [defaults]\nhint: did you mean \"window\"?",
+        "Take the key that the hint names, or remove the line.";
+    BadKeyValue = 332, "a wrong value in a configuration file",
+        "The key is known, but its value is of another kind.",
+        "$ recto explain chat.json --config wrong.toml\nerror[R0332]: cannot use wrong.toml\ncause: line 2, column 10: \
+         window is a boolean",
+        "Give a value of the kind that the hint names.";
+    Overflow = 401, "the page does not fit",
+        "What may never go is larger than the window less its reserve, or the policy may not leave out enough. The \
+         breakdown says what takes the room; nothing is cut in silence.",
+        "$ recto compile chat.json --window 20 --reserve 10\nerror[R0401]: the page does not fit: …",
+        "Do what the hint says: a larger window, a smaller reserve, or a policy that leaves more out.";
+    SomeOverflow = 402, "some pages of a replay do not fit",
+        "The table tells of those that do, and `--pages` holds them. The causes are the first of the others, with their \
+         breakdown.",
+        "$ recto replay chat.json --window 20 --reserve 10 > table.txt\nerror[R0402]: pages that do not fit: …",
+        "As for R0401; `--json` lists every page that does not fit.";
+}
+
+impl Code {
+    /// Returns the exit code that goes with it.
+    pub(crate) fn exit_code(self) -> u8 {
+        exit_code(self as u16)
+    }
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "R{:04}", *self as u16)
+    }
+}
+
+impl Meaning {
+    /// Returns what a code stands for, written as `R0301` in any case.
+    pub(crate) fn of(code: &str) -> Option<&'static Meaning> {
+        TABLE.iter().find(|meaning| meaning.code().eq_ignore_ascii_case(code))
+    }
+
+    /// Returns the code as it is shown.
+    pub(crate) fn code(&self) -> String {
+        format!("R{:04}", self.number)
+    }
+
+    /// Returns the exit code that goes with it.
+    pub(crate) fn exit_code(&self) -> u8 {
+        exit_code(self.number)
+    }
+}
+
+fn exit_code(number: u16) -> u8 {
+    u8::try_from(number / 100).unwrap_or(1)
+}
+
+impl fmt::Display for Meaning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}: {} (exit code {})\n", self.code(), self.title, self.exit_code())?;
+        writeln!(f, "{}\n\nExample:", wrapped(self.explanation))?;
+        for line in self.example.lines() {
+            writeln!(f, "  {line}")?;
+        }
+        write!(f, "\nWhat to do:\n{}", wrapped(self.remedy))
+    }
+}
+
+/// Breaks lines between words so that they stay readable.
+fn wrapped(text: &str) -> String {
+    const WIDTH: usize = 96;
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= WIDTH => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.into()),
+        }
+    }
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/errors.md");
+    const INTRO: &str = "\
+# Errors
+
+Every failure of the `recto` command has a code that stays the same from version to version, shown as
+`error[R0301]: …`. `recto help R0301` prints what stands here. The first two digits are the exit code; an interrupted
+command ends with 130 and has no code.
+
+| code | exit code | title |
+|---|---|---|
+";
+
+    fn markdown() -> String {
+        let mut text = INTRO.to_string();
+        for it in TABLE {
+            let code = it.code();
+            text += &format!("| [{code}](#{}) | {} | {} |\n", code.to_lowercase(), it.exit_code(), it.title);
+        }
+        for it in TABLE {
+            text += &format!("\n## {}\n\n**{}** (exit code {})\n\n", it.code(), capital(it.title), it.exit_code());
+            text += &format!("{}\n\n```text\n{}\n```\n\n{}\n", it.explanation, it.example, it.remedy);
+        }
+        text
+    }
+
+    fn capital(title: &str) -> String {
+        let (first, rest) = title.split_at(1);
+        first.to_uppercase() + rest
+    }
+
+    #[test]
+    fn the_page_of_errors_says_what_the_table_says() {
+        if std::env::var_os("RECTO_BLESS").is_some() {
+            fs::write(PAGE, markdown()).unwrap();
+        }
+        let page = fs::read_to_string(PAGE).unwrap_or_default();
+        assert!(
+            page == markdown(),
+            "docs/errors.md differs from the table: `RECTO_BLESS=1 cargo test -p recto-cli --bins` writes it again"
+        );
+    }
+
+    #[test]
+    fn codes_ascend_and_examples_show_their_own() {
+        assert!(TABLE.windows(2).all(|pair| pair[0].number < pair[1].number));
+        for it in TABLE {
+            assert!(it.example.contains(&format!("error[{}]: ", it.code())), "{}", it.code());
+            assert!((1..=4).contains(&it.exit_code()), "{}", it.code());
+            assert!(it.explanation.ends_with(['.', '…']) && it.remedy.ends_with('.'), "{}", it.code());
+            assert!(it.title.starts_with(char::is_lowercase) || it.title.starts_with("Ctrl-C"), "{}", it.code());
+        }
+        assert_eq!((Code::IsFolder.to_string(), Code::IsFolder.exit_code()), ("R0301".into(), 3));
+        assert_eq!(Meaning::of("r0301").map(|it| it.title), Some("a folder where a file is meant"));
+        assert!(Meaning::of("R0300").is_none());
+    }
+}

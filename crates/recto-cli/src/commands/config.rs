@@ -1,0 +1,149 @@
+//! `recto config`: which settings hold here, and why.
+
+use crate::args::ConfigArgs;
+use crate::config::{ChosenBy, Config, Layer, Origin, Set};
+use crate::failure::Failure;
+use crate::paint::Colour;
+use crate::settings::{MODEL, POLICY};
+use crate::table::{self, Side};
+use crate::talk;
+use recto::{Policy, Tokens};
+use serde::Serialize;
+
+/// Prints the settings that hold with these options.
+pub(crate) fn run(args: &ConfigArgs, config: &Config) -> Result<(), Failure> {
+    let output = Output::of(Layer::of(&args.settings).over(config.layer.clone()), config);
+    if args.json { talk::json(&output) } else { talk::text(&output.table()) }
+}
+
+/// What `--json` prints; `recto config --help` tells its shape.
+#[derive(Serialize)]
+struct Output {
+    defaults: Defaults,
+    output: Look,
+    chosen_by: &'static str,
+    files: Vec<FileOutput>,
+}
+
+#[derive(Serialize)]
+struct Defaults {
+    #[serde(rename = "for")]
+    model: Value<String>,
+    window: Value<Option<Tokens>>,
+    reserve: Value<Option<Tokens>>,
+    policy: Value<String>,
+}
+
+#[derive(Serialize)]
+struct Look {
+    color: Value<&'static str>,
+}
+
+#[derive(Serialize)]
+struct FileOutput {
+    path: String,
+    found: bool,
+}
+
+#[derive(Serialize)]
+struct Value<T> {
+    value: T,
+    #[serde(flatten)]
+    origin: OriginOutput,
+    /// The origin as a table shows it.
+    #[serde(skip)]
+    told: String,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "origin", rename_all = "snake_case")]
+enum OriginOutput {
+    Default,
+    File { file: String, line: usize },
+    Environment { variable: &'static str },
+    Option { option: &'static str },
+}
+
+impl<T> Value<T> {
+    fn of(value: T, origin: &Origin) -> Value<T> {
+        let told = origin.to_string();
+        let origin = match origin {
+            Origin::Default => OriginOutput::Default,
+            Origin::File { path, place } => OriginOutput::File { file: path.display().to_string(), line: place.line },
+            Origin::Environment(variable) => OriginOutput::Environment { variable },
+            Origin::Option(option) => OriginOutput::Option { option },
+        };
+        Value { value, origin, told }
+    }
+}
+
+impl Output {
+    fn of(layer: Layer, config: &Config) -> Output {
+        let model = layer.model.unwrap_or(Set { value: MODEL.into(), origin: Origin::Default });
+        let policy = layer.policy.unwrap_or(Set { value: POLICY.into(), origin: Origin::Default });
+        let Set { value: colour, origin } = config.colour();
+        Output {
+            defaults: Defaults {
+                model: Value::of(model.value, &model.origin),
+                window: size(layer.window),
+                reserve: size(layer.reserve),
+                policy: Value::of(policy_shown(&policy), &policy.origin),
+            },
+            output: Look { color: Value::of(Colour::name(colour), &origin) },
+            chosen_by: match config.chosen_by {
+                ChosenBy::Search => "search",
+                ChosenBy::Option => "option",
+                ChosenBy::Environment => "environment",
+            },
+            files: config.looked.iter().map(FileOutput::of).collect(),
+        }
+    }
+
+    fn table(&self) -> String {
+        let Defaults { model, window, reserve, policy } = &self.defaults;
+        let tokens = |value: &Option<Tokens>, default: &str| match value {
+            Some(Tokens(0)) => "0".into(),
+            Some(tokens) => tokens.to_string(),
+            None => default.into(),
+        };
+        let row = |key: &str, value: &str, origin: &str| [key, value, origin].map(talk::harmless);
+        let rows = [
+            row("key", "value", "origin"),
+            row("defaults.for", &model.value, &model.told),
+            row("defaults.window", &tokens(&window.value, "the model's"), &window.told),
+            row("defaults.reserve", &tokens(&reserve.value, "the model's"), &reserve.told),
+            row("defaults.policy", &policy.value, &policy.told),
+            row("output.color", self.output.color.value, &self.output.color.told),
+        ];
+        let why = match self.chosen_by {
+            "option" => "the file that --config names",
+            "environment" => "the file that RECTO_CONFIG names",
+            _ => "files, the nearest first",
+        };
+        let files = self.files.iter().map(|file| {
+            let state = if file.found { "found    " } else { "not found" };
+            format!("  {state}  {}", file.path)
+        });
+        let values = table::aligned(&rows, [Side::Left; 3]);
+        format!("{values}\n\n{why}:\n{}", files.collect::<Vec<_>>().join("\n"))
+    }
+}
+
+impl FileOutput {
+    fn of(looked: &crate::config::Looked) -> FileOutput {
+        FileOutput { path: looked.path.display().to_string(), found: looked.is_found }
+    }
+}
+
+fn size(set: Option<Set<Tokens>>) -> Value<Option<Tokens>> {
+    match set {
+        Some(Set { value, origin }) => Value::of(Some(value), &origin),
+        None => Value::of(None, &Origin::Default),
+    }
+}
+
+/// A built-in policy by its name, a file by the path at which it is looked for.
+fn policy_shown(policy: &Set<String>) -> String {
+    let is_built_in = Policy::presets().iter().any(|preset| *preset.name == *policy.value);
+    if is_built_in { policy.value.clone() } else { policy.as_path().display().to_string() }
+}

@@ -1,0 +1,140 @@
+//! Settings that need not be said each time: `recto.toml`, beside the work or in the user's folder.
+
+mod file; // one file, read with positions
+mod lookup; // where files are looked for
+
+use crate::args::SettingsArgs;
+use crate::failure::Failure;
+use crate::paint::{self, Colour};
+use recto::Tokens;
+use recto::error::Place;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+pub(crate) use lookup::{ChosenBy, Looked};
+
+/// What the configuration files say together.
+#[derive(Debug, Default)]
+pub(crate) struct Config {
+    /// What they set.
+    pub(crate) layer: Layer,
+    /// The files that were looked for, the nearest first.
+    pub(crate) looked: Vec<Looked>,
+    /// Why it is these files.
+    pub(crate) chosen_by: ChosenBy,
+}
+
+/// Values that one file, or the command line, sets.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Layer {
+    pub(crate) model: Option<Set<String>>,
+    pub(crate) window: Option<Set<Tokens>>,
+    pub(crate) reserve: Option<Set<Tokens>>,
+    pub(crate) policy: Option<Set<String>>,
+    pub(crate) colour: Option<Set<Colour>>,
+}
+
+/// A value and where it comes from.
+#[derive(Clone, Debug)]
+pub(crate) struct Set<T> {
+    pub(crate) value: T,
+    pub(crate) origin: Origin,
+}
+
+/// Where a value comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// Nobody set it.
+    Default,
+    /// A configuration file.
+    File { path: PathBuf, place: Place },
+    /// A variable of the environment.
+    Environment(&'static str),
+    /// An option on the command line.
+    Option(&'static str),
+}
+
+impl Config {
+    /// Reads the file that the option or the environment names, else all that are found.
+    pub(crate) fn load(option: Option<&Path>) -> Result<Config, Failure> {
+        let (chosen_by, looked) = lookup::files(option);
+        let mut layer = Layer::default();
+        for file in looked.iter().filter(|file| file.is_found) {
+            let farther = file::read(&file.path).map_err(|failure| match chosen_by {
+                // The others are in sight: the path itself, or the option.
+                ChosenBy::Environment => failure.hinting("RECTO_CONFIG names this file"),
+                ChosenBy::Search | ChosenBy::Option => failure,
+            })?;
+            layer = layer.over(farther);
+        }
+        Ok(Config { layer, looked, chosen_by })
+    }
+
+    /// Returns when to colour.
+    pub(crate) fn colour(&self) -> Set<Colour> {
+        match (paint::forbidden_by(), &self.layer.colour) {
+            (Some(variable), _) => Set { value: Colour::Never, origin: Origin::Environment(variable) },
+            (None, Some(set)) => set.clone(),
+            (None, None) => Set { value: Colour::Auto, origin: Origin::Default },
+        }
+    }
+}
+
+impl Layer {
+    /// Returns what the options say.
+    pub(crate) fn of(args: &SettingsArgs) -> Layer {
+        fn set<T: Clone>(value: Option<&T>, option: &'static str) -> Option<Set<T>> {
+            value.map(|value| Set { value: value.clone(), origin: Origin::Option(option) })
+        }
+        Layer {
+            model: set(args.model.as_ref(), "--for"),
+            window: set(args.window.as_ref(), "--window"),
+            reserve: set(args.reserve.as_ref(), "--reserve"),
+            policy: set(args.policy.as_ref(), "--policy"),
+            colour: None,
+        }
+    }
+
+    /// Returns what holds when this layer lies over another: key by key, the upper one wins.
+    #[must_use]
+    pub(crate) fn over(self, lower: Layer) -> Layer {
+        Layer {
+            model: self.model.or(lower.model),
+            window: self.window.or(lower.window),
+            reserve: self.reserve.or(lower.reserve),
+            policy: self.policy.or(lower.policy),
+            colour: self.colour.or(lower.colour),
+        }
+    }
+}
+
+impl Set<String> {
+    /// Returns the value as a path: one that stands in a file is relative to that file.
+    pub(crate) fn as_path(&self) -> PathBuf {
+        match &self.origin {
+            Origin::File { path, .. } => path.parent().unwrap_or(Path::new("")).join(&self.value),
+            _ => PathBuf::from(&self.value),
+        }
+    }
+
+    /// Says where a value that can't be used stands, if that isn't in sight.
+    pub(crate) fn blamed(&self, failure: Failure) -> Failure {
+        match &self.origin {
+            Origin::File { path, place: Place { line, column } } => {
+                failure.because(format!("set in {}, line {line}, column {column}", path.display()))
+            }
+            _ => failure,
+        }
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Origin::Default => f.write_str("default"),
+            Origin::File { path, place } => write!(f, "{}:{}", path.display(), place.line),
+            Origin::Environment(variable) => write!(f, "environment: {variable}"),
+            Origin::Option(option) => write!(f, "option: {option}"),
+        }
+    }
+}

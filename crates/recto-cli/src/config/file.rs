@@ -1,0 +1,161 @@
+//! One configuration file: what it sets, and where. Whatever it can't mean is refused.
+
+use super::{Layer, Origin, Set};
+use crate::args;
+use crate::codes::Code;
+use crate::failure::Failure;
+use crate::paint::Colour;
+use crate::source;
+use recto::Tokens;
+use recto::error::Place;
+use std::path::Path;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// Tables and their keys.
+const KEYS: [(&str, &[&str]); 2] = [("defaults", &["for", "window", "reserve", "policy"]), ("output", &["color"])];
+
+const A_STRING: &str = "expected a string";
+const A_SIZE: &str = "expected a number of tokens such as 32000 or \"32k\"";
+const A_COLOUR: &str = "expected \"auto\", \"always\" or \"never\"";
+
+/// Reads what a file sets.
+pub(super) fn read(path: &Path) -> Result<Layer, Failure> {
+    let text = source::file_text(path, &source::CONFIG)?;
+    let reading = Reading { path, text: &text };
+    reading.layer().map_err(|failure| failure.during(format!("cannot use {}", path.display())))
+}
+
+struct Reading<'a> {
+    path: &'a Path,
+    text: &'a str,
+}
+
+impl Reading<'_> {
+    fn layer(&self) -> Result<Layer, Failure> {
+        let table = DeTable::parse(self.text).map_err(|error| self.malformed(&error))?;
+        let mut layer = Layer::default();
+        for (name, value) in in_order(table.get_ref()) {
+            let (name_at, name) = (name.span().start, name.get_ref().as_ref());
+            let Some((_, keys)) = KEYS.iter().find(|(known, _)| *known == name) else {
+                return Err(self.unknown_table(name_at, name));
+            };
+            let DeValue::Table(values) = value.get_ref() else {
+                let hint = format!("expected a table: [{name}]");
+                return Err(self.wrong(value, name, &hint));
+            };
+            for (key, value) in in_order(values) {
+                let (key_at, key) = (key.span().start, key.get_ref().as_ref());
+                if !keys.contains(&key) {
+                    return Err(self.unknown_key(key_at, key, name, keys));
+                }
+                self.set(&mut layer, name, key, value)?;
+            }
+        }
+        Ok(layer)
+    }
+
+    fn set(&self, layer: &mut Layer, table: &str, key: &str, value: &Spanned<DeValue<'_>>) -> Result<(), Failure> {
+        match (table, key) {
+            ("defaults", "for") => layer.model = Some(self.string(value, key)?),
+            ("defaults", "policy") => layer.policy = Some(self.string(value, key)?),
+            ("defaults", "window") => layer.window = Some(self.size(value, key)?),
+            ("defaults", "reserve") => layer.reserve = Some(self.size(value, key)?),
+            _ => layer.colour = Some(self.colour(value, key)?),
+        }
+        Ok(())
+    }
+
+    fn string(&self, value: &Spanned<DeValue<'_>>, key: &str) -> Result<Set<String>, Failure> {
+        match value.get_ref() {
+            DeValue::String(text) if text.is_empty() => Err(self.bad(value, format!("{key} is empty"), A_STRING)),
+            DeValue::String(text) => Ok(self.found(value, text.to_string())),
+            _ => Err(self.wrong(value, key, A_STRING)),
+        }
+    }
+
+    fn size(&self, value: &Spanned<DeValue<'_>>, key: &str) -> Result<Set<Tokens>, Failure> {
+        let tokens = match value.get_ref() {
+            DeValue::Integer(number) => u64::from_str_radix(number.as_str(), number.radix()).ok().map(Tokens),
+            DeValue::String(text) => args::tokens(text).ok(),
+            _ => return Err(self.wrong(value, key, A_SIZE)),
+        };
+        let shown = || self.text.get(value.span()).unwrap_or_default();
+        let tokens = tokens.ok_or_else(|| self.bad(value, format!("{key} can't be {}", shown()), A_SIZE))?;
+        Ok(self.found(value, tokens))
+    }
+
+    fn colour(&self, value: &Spanned<DeValue<'_>>, key: &str) -> Result<Set<Colour>, Failure> {
+        let DeValue::String(text) = value.get_ref() else { return Err(self.wrong(value, key, A_COLOUR)) };
+        match Colour::NAMES.iter().find(|(name, _)| name == text) {
+            Some((_, colour)) => Ok(self.found(value, *colour)),
+            None => {
+                let failure = self.refused(Code::BadKeyValue, value.span().start, format!("{key} can't be {text:?}"));
+                Err(failure.suggesting(text, Colour::NAMES.iter().map(|(name, _)| *name)).hinting(A_COLOUR))
+            }
+        }
+    }
+
+    fn found<T>(&self, at: &Spanned<DeValue<'_>>, value: T) -> Set<T> {
+        let place = Place::at(self.text, at.span().start);
+        Set { value, origin: Origin::File { path: self.path.into(), place } }
+    }
+
+    fn malformed(&self, error: &toml::de::Error) -> Failure {
+        let at = error.span().map_or(0, |span| span.start);
+        self.refused(Code::BadToml, at, error.message().replace('\n', ", ")).hinting("the file is not valid TOML here")
+    }
+
+    fn unknown_table(&self, at: usize, name: &str) -> Failure {
+        let failure = self.refused(Code::UnknownKey, at, format!("unknown key {name:?}"));
+        match KEYS.iter().find(|(_, keys)| keys.contains(&name)) {
+            Some((table, _)) => failure.hinting(format!("{name:?} belongs under [{table}]")),
+            None => {
+                let tables = KEYS.iter().map(|(table, _)| *table);
+                failure.suggesting(name, tables).hinting("known tables: [defaults], [output]")
+            }
+        }
+    }
+
+    fn unknown_key(&self, at: usize, key: &str, table: &str, known: &[&str]) -> Failure {
+        let failure = self.refused(Code::UnknownKey, at, format!("unknown key {key:?} in [{table}]"));
+        match KEYS.iter().find(|(_, keys)| keys.contains(&key)) {
+            Some((table, _)) => failure.hinting(format!("{key:?} belongs under [{table}]")),
+            None => failure
+                .suggesting(key, known.iter().copied())
+                .hinting(format!("known keys of [{table}]: {}", known.join(", "))),
+        }
+    }
+
+    /// A value of another type than the key has.
+    fn wrong(&self, value: &Spanned<DeValue<'_>>, key: &str, expected: &str) -> Failure {
+        let kind = match value.get_ref() {
+            DeValue::String(_) => "a string",
+            DeValue::Integer(_) => "an integer",
+            DeValue::Float(_) => "a float",
+            DeValue::Boolean(_) => "a boolean",
+            DeValue::Datetime(_) => "a date or time",
+            DeValue::Array(_) => "an array",
+            DeValue::Table(_) => "a table",
+        };
+        self.bad(value, format!("{key} is {kind}"), expected)
+    }
+
+    fn bad(&self, value: &Spanned<DeValue<'_>>, what: String, expected: &str) -> Failure {
+        self.refused(Code::BadKeyValue, value.span().start, what).hinting(expected)
+    }
+
+    fn refused(&self, code: Code, at: usize, what: impl std::fmt::Display) -> Failure {
+        let Place { line, column } = Place::at(self.text, at);
+        Failure::of(code, format!("line {line}, column {column}: {what}"))
+    }
+}
+
+/// The entries of a table as they stand in the file, so that the first mistake is the one that is told.
+fn in_order<'t, 'i>(table: &'t DeTable<'i>) -> Vec<(&'t Key<'i>, &'t Spanned<DeValue<'i>>)> {
+    let mut entries: Vec<_> = table.iter().collect();
+    entries.sort_by_key(|(key, _)| key.span().start);
+    entries
+}
+
+type Key<'i> = Spanned<toml::de::DeString<'i>>;

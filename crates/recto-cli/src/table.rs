@@ -1,0 +1,65 @@
+//! Text in columns, aligned by how wide a terminal draws it.
+
+use unicode_width::UnicodeWidthStr;
+
+/// How much of a cell is looked at, in characters: some have no width, and could be endless.
+const CELL_CHARS_MAX: usize = 400;
+const GAP: &str = "  ";
+
+/// On which side of its column a cell stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    Left,
+    Right,
+}
+
+/// Returns rows as lines, with their columns aligned.
+pub(crate) fn aligned<const N: usize>(rows: &[[String; N]], sides: [Side; N]) -> String {
+    let widths: [usize; N] =
+        std::array::from_fn(|column| rows.iter().map(|row| row[column].width()).max().unwrap_or(0));
+    let line = |row: &[String; N]| {
+        let cells = row.iter().zip(widths).zip(sides).map(|((cell, width), side)| {
+            let space = " ".repeat(width.saturating_sub(cell.width()));
+            if side == Side::Left { format!("{cell}{space}") } else { format!("{space}{cell}") }
+        });
+        cells.collect::<Vec<_>>().join(GAP).trim_end().to_string()
+    };
+    rows.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// Returns a text that is at most so wide; what is cut off is told by `…`.
+pub(crate) fn cut(text: &str, width_max: usize) -> String {
+    let end = text.char_indices().nth(CELL_CHARS_MAX).map_or(text.len(), |(at, _)| at);
+    if end == text.len() && text.width() <= width_max {
+        return text.into();
+    }
+    let mut ends = text[..end].char_indices().map(|(at, c)| at + c.len_utf8());
+    // Widths of a prefix are not sums: characters can join into one.
+    let fitting = ends.rfind(|&end| text[..end].width() < width_max).unwrap_or(0);
+    format!("{}…", text[..fitting].trim_end_matches('\u{200d}'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_as_wide_as_they_look() {
+        let row = |name: &str, number: &str| [name.to_string(), number.to_string()];
+        let rows = [row("name", "n"), row("山田", "1"), row("cafe\u{301}", "20"), row("👩‍👩‍👧", "3")];
+        let lines = aligned(&rows, [Side::Left, Side::Right]);
+        assert_eq!(lines, "name   n\n山田   1\ncafe\u{301}  20\n👩‍👩‍👧     3");
+        assert!(lines.lines().all(|line| line.width() == 8));
+    }
+
+    #[test]
+    fn texts_are_cut_by_width_and_between_characters() {
+        assert_eq!((cut("12345", 5).as_str(), cut("123456", 5).as_str()), ("12345", "1234…"));
+        assert_eq!((cut("山田山", 6).as_str(), cut("山田山", 5).as_str()), ("山田山", "山田…"));
+        assert_eq!(cut("山田山", 4), "山…");
+        assert_eq!(cut("abe\u{301}\u{302}cd", 4), "abe\u{301}\u{302}…");
+        assert!(!cut(&"👩‍👩‍👧".repeat(9), 8).contains("\u{200d}…"));
+        let endless = format!("a{}", "\u{301}".repeat(9_999));
+        assert!(cut(&endless, 40).chars().count() <= CELL_CHARS_MAX + 1);
+    }
+}

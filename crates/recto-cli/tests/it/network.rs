@@ -1,0 +1,90 @@
+//! No telemetry, ever: no command opens a connection, and none works differently without a network.
+#![cfg(target_os = "linux")]
+
+use crate::manual::COMMANDS;
+use crate::run::{Folder, Ran, SMALL, isolated};
+use recto_testkit::shared;
+use std::fs;
+use std::process::Command;
+
+const RECTO: &str = env!("CARGO_BIN_EXE_recto");
+
+/// What a program must import to talk to anybody. Asking for a user may ask a server.
+const SOCKETS: [&str; 9] =
+    ["socket", "connect", "getaddrinfo", "gethostbyname", "sendto", "sendmsg", "res_query", "getpwuid_r", "getpwnam_r"];
+
+/// Every command, in a good and in a bad case.
+const RUNS: [&[&str]; 16] = [
+    &["compile", "chat.json"],
+    &["compile", "gone.json"],
+    &["explain", "chat.json", "--json"],
+    &["explain", "chat.json", "--for", "unknown"],
+    &["replay", "chat.json", "--pages", "-"],
+    &["replay", "chat.json", "--window", "30", "--reserve", "10"],
+    &["demo"],
+    &["config"],
+    &["config", "--config", "broken.toml"],
+    &["policy", "list"],
+    &["policy", "check", "broken.toml"],
+    &["completions", "zsh"],
+    &["man"],
+    &["man", "pages"],
+    &["help", "R0301"],
+    &["--version"],
+];
+
+#[test]
+fn every_command_works_the_same_without_a_network() {
+    for command in COMMANDS {
+        assert!(RUNS.iter().any(|args| args[0] == command), "{command} is not run");
+    }
+    let alone = isolated(Command::new("unshare")).args(["-rn", "true"]).output();
+    if !alone.is_ok_and(|output| output.status.success()) {
+        return shared::skipped("commands without a network: `unshare -rn` is not there (util-linux) or not permitted");
+    }
+    let folder = Folder::new();
+    folder.file("chat.json", SMALL);
+    folder.file("broken.toml", "broken");
+    for args in RUNS {
+        let run = |mut command: Command| {
+            let output = command.current_dir(&folder.path).args(args).output().unwrap();
+            let Ran { code, stdout, stderr } = output.into();
+            (code, stdout, stderr)
+        };
+        let mut without = isolated(Command::new("unshare"));
+        without.args(["-rn", RECTO]);
+        assert_eq!(run(without), run(isolated(Command::new(RECTO))), "{args:?}");
+    }
+}
+
+/// Working the same could be failing in silence; what is not imported can't be called.
+#[test]
+fn the_command_cannot_open_a_socket() {
+    let binary = fs::read(RECTO).unwrap();
+    if !binary.starts_with(b"\x7fELF\x02\x01") {
+        return shared::skipped("imported functions: not a 64-bit little-endian program");
+    }
+    let imported = imported(&binary);
+    assert!(imported.iter().any(|name| name == "write"), "{imported:?}");
+    assert_eq!(imported.iter().filter(|name| SOCKETS.contains(&name.as_str())).collect::<Vec<_>>(), [""; 0]);
+}
+
+/// The names in the dynamic symbol table of an ELF file.
+fn imported(binary: &[u8]) -> Vec<String> {
+    const DYNAMIC_SYMBOLS: usize = 11;
+    const SYMBOL_BYTES: usize = 24;
+    let number = |at: usize, bytes: usize| {
+        binary[at..at + bytes].iter().rev().fold(0, |sum, &byte| sum << 8 | usize::from(byte))
+    };
+    let (sections, size, count) = (number(0x28, 8), number(0x3a, 2), number(0x3c, 2));
+    // Of a section: where it lies in the file, and how long it is.
+    let extent = |section: usize| (number(section + 0x18, 8), number(section + 0x20, 8));
+    let symbols = (0..count).map(|nth| sections + nth * size).find(|&it| number(it + 4, 4) == DYNAMIC_SYMBOLS).unwrap();
+    let (names, _) = extent(sections + number(symbols + 0x28, 4) * size);
+    let (start, length) = extent(symbols);
+    let name = |symbol: usize| {
+        let name = binary[names + number(symbol, 4)..].split(|&byte| byte == 0).next().unwrap();
+        String::from_utf8(name.to_vec()).unwrap()
+    };
+    (start..start + length).step_by(SYMBOL_BYTES).map(name).collect()
+}
