@@ -123,11 +123,13 @@ fn open_calls(cut: Cut, kept: &[&Item<'_>], gone: &[&Item<'_>], view: &View<'_>)
     let unanswered = gone.iter().flat_map(|item| item.unanswered()).map(open);
     let above = gone.iter().flat_map(|item| item.results()).filter(|it| it.at.seq >= cut.seq).map(|it| open(it.call));
     let unread = view.unread_calls.iter().cloned();
-    // A late note that goes was told of: the same result once more is a duplicate.
+    // A late note that goes was told of, and so was the answer before it: the same once more is a duplicate.
     let told = gone.iter().filter_map(|item| {
-        let answered = Answered { seq: item.seq(), digest: item.entry.digest };
-        item.late_call().map(|open| OpenCall { answered: Some(answered), ..open.clone() })
+        let answered = Some(Answered { seq: item.seq(), digest: item.entry.digest });
+        let open = item.late_call()?;
+        Some([open.clone(), OpenCall { answered, ..open.clone() }])
     });
+    let told = told.flatten();
     let mut seen = HashSet::new();
     let all = was_open.chain(unread).chain(told).chain(late).chain(unanswered).chain(above);
     let mut open: Vec<OpenCall> = all.filter(|call| seen.insert(call.clone())).collect();

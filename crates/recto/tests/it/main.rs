@@ -9,6 +9,7 @@ mod input;
 mod join;
 mod late;
 mod laws;
+mod library;
 mod log;
 mod plan;
 mod policies;
