@@ -1,9 +1,9 @@
 //! What went wrong, why, what to do about it, and the exit code.
 
 use crate::codes::Code;
-use crate::nearest::probably;
 use crate::paint::Paint;
 use crate::talk::harmless;
+use recto::nearest::probably;
 use std::fmt;
 use std::io;
 use std::process::ExitCode;

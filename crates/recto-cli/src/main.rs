@@ -12,7 +12,6 @@ mod commands; // one file each: arguments, one call, print
 
 mod draft; // a file that is there whole or not at all
 mod interrupt; // Ctrl-C
-mod nearest; // what was probably meant
 mod paint; // colour, where it is wanted
 mod table; // text in columns
 mod talk; // stdout is data, stderr is talk

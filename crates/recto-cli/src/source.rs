@@ -2,9 +2,9 @@
 
 use crate::codes::Code;
 use crate::failure::{Failure, cannot_read};
-use crate::nearest::nearest;
 use crate::talk;
 use recto::error::Place;
+use recto::nearest::nearest;
 use recto::transcript::{self, Conversation};
 use std::fs::{self, File};
 use std::io::{self, Read};

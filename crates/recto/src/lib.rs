@@ -24,6 +24,7 @@
 pub mod digest; // what identifies a text, an entry, a page
 pub mod entry; // facts, final when appended
 pub mod error; // one error, with a position and a hint
+pub mod nearest; // what was probably meant
 pub mod log; // facts in order, shared between forks, with running sums
 pub mod tokens; // how much a text costs
 

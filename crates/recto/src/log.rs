@@ -188,7 +188,7 @@ impl Log {
     /// Returns the log as it was when `head` was its newest entry; it shares everything with this one.
     pub fn until(&self, head: Option<Seq>) -> Log {
         let back = |strand: &Strand| {
-            let tip = seek_arc(strand.tip.as_ref()?, head?)?.clone();
+            let tip = seek(strand.tip.as_ref()?, head?)?.clone();
             Some(Strand { tip: Some(tip), ..strand.clone() })
         };
         // A strand that begins later is left out: in the new log it may begin in another order.
@@ -200,7 +200,7 @@ impl Log {
 
     /// Returns an entry by its place.
     pub fn get(&self, seq: Seq) -> Option<&Counted> {
-        let nodes = self.strands.iter().filter_map(|strand| seek(strand.tip.as_deref()?, seq));
+        let nodes = self.strands.iter().filter_map(|strand| seek(strand.tip.as_ref()?, seq));
         nodes.map(|node| &node.counted).find(|counted| counted.seq == seq)
     }
 
@@ -217,7 +217,7 @@ impl Log {
     /// Returns how much of a scope a span holds, without walking it.
     pub fn sums(&self, span: Span, scope: &Scope) -> Sums {
         let mut sums = Sums::default();
-        for tip in self.strands.iter().filter(|strand| strand.is_in(scope)).filter_map(|s| s.tip.as_deref()) {
+        for tip in self.strands.iter().filter(|strand| strand.is_in(scope)).filter_map(|s| s.tip.as_ref()) {
             let through = |seq| seek(tip, seq).map_or(Sums::default(), |node| node.sums);
             let before = if span.first.0 == 0 { Sums::default() } else { through(Seq(span.first.0 - 1)) };
             // An empty span (first after last) sums to nothing.
@@ -307,19 +307,7 @@ impl Drop for Node {
 }
 
 /// Returns the newest node at or before a place.
-fn seek(tip: &Node, seq: Seq) -> Option<&Node> {
-    let mut at = tip;
-    while at.counted.seq > seq {
-        at = match at.jump.as_deref() {
-            Some(jump) if jump.counted.seq > seq => jump,
-            _ => at.previous.as_deref()?,
-        };
-    }
-    Some(at)
-}
-
-/// As [`seek`], for sharing the node.
-fn seek_arc(tip: &Arc<Node>, seq: Seq) -> Option<&Arc<Node>> {
+fn seek(tip: &Arc<Node>, seq: Seq) -> Option<&Arc<Node>> {
     let mut at = tip;
     while at.counted.seq > seq {
         at = match at.jump.as_ref() {

@@ -5,6 +5,7 @@ mod outline; // where keys and values stand
 use super::{Policy, SCHEMA_VERSION, Sections};
 use crate::entry::Section;
 use crate::error::{Error, Place};
+use crate::nearest::probably;
 use crate::wire::json::{offset_in, place_of, without_position};
 use outline::Outline;
 use serde::de::{self, SeqAccess, Visitor};
@@ -133,23 +134,7 @@ fn suggestion(message: &str) -> Option<&str> {
     }
     let mut quoted = message.split('`').skip(1).step_by(2);
     let wrong = quoted.next()?;
-    let (distance, near) = quoted.map(|right| (distance(wrong, right), right)).min()?;
-    (distance <= wrong.chars().count().div_ceil(2)).then_some(near)
-}
-
-/// How many letters must be added, left out or changed.
-fn distance(one: &str, other: &str) -> usize {
-    let other: Vec<char> = other.chars().collect();
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (at, a) in one.chars().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], at + 1);
-        for (nth, b) in other.iter().enumerate() {
-            let changed = diagonal + usize::from(a != *b);
-            diagonal = row[nth + 1];
-            row[nth + 1] = changed.min(row[nth] + 1).min(diagonal + 1);
-        }
-    }
-    row[other.len()]
+    probably(wrong, quoted)
 }
 
 impl Serialize for Sections {

@@ -4,7 +4,7 @@
 const COMPARED_MAX: usize = 80;
 
 /// Returns up to `most` of the names, the nearest first.
-pub(crate) fn nearest<'n>(wrong: &str, names: impl IntoIterator<Item = &'n str>, most: usize) -> Vec<&'n str> {
+pub fn nearest<'n>(wrong: &str, names: impl IntoIterator<Item = &'n str>, most: usize) -> Vec<&'n str> {
     let mut ranked: Vec<(usize, &str)> = names.into_iter().map(|name| (distance(wrong, name), name)).collect();
     ranked.sort();
     ranked.dedup();
@@ -12,7 +12,7 @@ pub(crate) fn nearest<'n>(wrong: &str, names: impl IntoIterator<Item = &'n str>,
 }
 
 /// Returns the one name that is so near that it was probably meant.
-pub(crate) fn probably<'n>(wrong: &str, names: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
+pub fn probably<'n>(wrong: &str, names: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
     let allowed = (wrong.chars().count() / 2).max(1);
     nearest(wrong, names, 1).into_iter().find(|name| distance(wrong, name) <= allowed)
 }
