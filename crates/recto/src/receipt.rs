@@ -294,6 +294,11 @@ pub enum Warning {
         /// What it should cost.
         target: Tokens,
     },
+    /// There is more of something below than is ever read; the oldest are left out.
+    TooMany {
+        /// Of what.
+        what: Text,
+    },
     /// A plan stopped reading before it had filled the page.
     ReadBound {
         /// How far it read.

@@ -54,7 +54,9 @@ impl<'a> View<'a> {
         let window = read::window(request, decided, bound);
         let named: Vec<Seq> = window.named.iter().map(|entry| entry.seq).collect();
         let edits: Vec<&Edit> = decided.edits(window.start, &named).collect();
+        let too_many = window.too_many.clone();
         let mut view = join::join(window, request, decided, purpose);
+        view.warnings.extend(too_many.into_iter().map(|what| Warning::TooMany { what: what.into() }));
         view.shape(request.target);
         view.select(request);
         view.tell(request);

@@ -144,6 +144,7 @@ impl fmt::Display for Warning {
             Warning::TargetUnmet { cost, target } => {
                 write!(f, "history costs {cost}, more than the policy wants ({target}): the rest may not go")
             }
+            Warning::TooMany { what } => write!(f, "too many {what}: the oldest were not read"),
             Warning::ReadBound { from } => write!(f, "planning read no further back than {from}"),
         }
     }

@@ -1,7 +1,6 @@
 //! Reading a log back: how far, and what is named below.
 
-use crate::edit::Floor;
-use crate::edit::Reason;
+use crate::edit::{Floor, Reason};
 use crate::entry::{CallId, Lane, Part, Role, Section, Seq, Span, Status};
 use crate::log::{Counted, Log, Scope, Sums};
 use crate::policy::{SECTION_CAP, Sections, TraceRule};
@@ -18,7 +17,6 @@ pub(crate) const SYSTEM_ENTRIES_MAX: usize = 1_000;
 pub(crate) const PINNED_ENTRIES_MAX: usize = 1_000;
 /// How far around an entry the rest of its step is looked for.
 const STEP_REACH: u64 = 64;
-
 /// How many traces of other runs are passed over, one after the other, in search of the current run's.
 const FOREIGN_TRACES_MAX: usize = 2_000;
 
@@ -43,6 +41,8 @@ pub(crate) struct Window<'a> {
     pub(crate) scope: Scope,
     /// Whether the conversation itself was selected.
     pub(crate) has_messages: bool,
+    /// What there was more of than is ever read.
+    pub(crate) too_many: Vec<&'static str>,
 }
 
 /// A section beside the conversation, as far as its cap lets it be shown.
@@ -62,7 +62,8 @@ pub(crate) fn window<'a>(request: &Request<'a>, decided: Decided<'a>, bound: Tok
     let scope = scope(request);
     let (mut entries, mut spent, mut is_complete) = (Vec::new(), Tokens(0), true);
     let undecided = decided.has_none();
-    let back = Newest { talk: log.back_in(&scope).peekable(), trace: traces(request).into_iter().peekable() };
+    let (traces, has_more_traces) = traces(request, bottom);
+    let back = Newest { talk: log.back_in(&scope).peekable(), trace: traces.into_iter().peekable() };
     let mut reach = None;
     for entry in back.take_while(|entry| has_messages && entry.seq >= bottom) {
         // A step is not left behind its results: those would look like answers to nothing.
@@ -81,7 +82,22 @@ pub(crate) fn window<'a>(request: &Request<'a>, decided: Decided<'a>, bound: Tok
     let start = if is_complete { bottom } else { entries.first().map_or(bottom, |entry| entry.seq) };
     let unread = Unread { from: lowest, is_bounded: !is_complete };
     let named = if has_messages { named(log, start, edge, decided, unread) } else { Vec::new() };
-    Window { log, floor, edge, start, named, entries, before, after, is_complete, scope, has_messages }
+    let mut too_many = too_many(log, start, decided);
+    too_many.extend(has_more_traces.then_some("traces of other runs"));
+    Window { log, floor, edge, start, named, entries, before, after, is_complete, scope, has_messages, too_many }
+}
+
+/// What lies below the start in greater numbers than is read.
+fn too_many(log: &Log, start: Seq, decided: Decided<'_>) -> Vec<&'static str> {
+    let Some(last) = start.0.checked_sub(1).map(Seq) else { return Vec::new() };
+    let system = Scope { section: Some(Section::default()), lane: None, role: Some(Role::System) };
+    let instructions = log.sums(Span { first: Seq(0), last }, &system).entries;
+    let pinned = decided.pins().map(|span| span.last.0.min(last.0).saturating_sub(span.first.0)).max();
+    let found = [
+        (instructions > SYSTEM_ENTRIES_MAX as u64).then_some("instructions"),
+        (pinned >= Some(PINNED_ENTRIES_MAX as u64)).then_some("pinned entries"),
+    ];
+    found.into_iter().flatten().collect()
 }
 
 /// How far past its bound a reading goes, until the steps of all results that were read are read as well.
@@ -125,25 +141,26 @@ fn scope(request: &Request<'_>) -> Scope {
     Scope { section: (!is_plain).then(Section::default), lane, role: None }
 }
 
-/// The current run's traces, newest first, where they are read apart from the talk.
-fn traces<'a>(request: &Request<'a>) -> Vec<&'a Counted> {
+/// The current run's traces down to a place, newest first, where they are read apart from the talk; and whether the
+/// search for more of them was given up.
+fn traces<'a>(request: &Request<'a>, bottom: Seq) -> (Vec<&'a Counted>, bool) {
     let Some(run) = request.run.filter(|_| request.policy.select.trace == TraceRule::CurrentRun) else {
-        return Vec::new();
+        return (Vec::new(), false);
     };
     let scope = Scope { section: Some(Section::default()), lane: Some(Lane::Trace), role: None };
     let (mut found, mut foreign) = (Vec::new(), 0);
-    for entry in request.log.back_in(&scope) {
+    for entry in request.log.back_in(&scope).take_while(|entry| entry.seq >= bottom) {
         if entry.original().run.as_ref() == Some(run) {
             found.push(entry);
             foreign = 0;
         } else {
             foreign += 1;
             if foreign > FOREIGN_TRACES_MAX {
-                break;
+                return (found, true);
             }
         }
     }
-    found
+    (found, false)
 }
 
 /// Two walks back through a log, merged.

@@ -2,8 +2,12 @@
 
 use recto::fragment::Fragments;
 use recto::policy::{Decorate, Step};
+use recto::receipt::Warning;
 use recto::reduce::{CapOutput, DropReasoning, FitWindow};
-use recto::{Compiled, Context, Error, Log, Plan, Policy, Reader, Replay, Request, Session, Target};
+use recto::{
+    Compiled, Context, Entry, Error, Log, Plan, Policy, Reader, Replay, Request, Session, Target, Tokenizer, compile,
+};
+use recto_testkit::check;
 
 #[test]
 fn everything_a_host_holds_can_cross_threads() {
@@ -39,4 +43,20 @@ fn a_function_can_rework_whatever_passes_are_configured() {
     assert_eq!(policy, expected);
     assert_eq!(Policy::from_toml(&policy.to_toml()).unwrap(), policy);
     assert_ne!(policy.digest(), Policy::named("decorated").then(FitWindow::default()).digest());
+}
+
+#[test]
+fn more_instructions_than_are_read_are_told_of() {
+    let mut log = Log::counted_by(Tokenizer::Chars4);
+    for number in 0..1_200 {
+        log.append(Entry::system(format!("rule {number}"))).unwrap();
+    }
+    log.append(Entry { edge: true, ..Entry::user("Go on.") }).unwrap();
+    let (reader, policy, target) = (Reader::new("main"), Policy::none(), Target::eval());
+    let compiled = compile(&Request::new(&log, &reader, &policy, &target)).unwrap();
+    let told =
+        compiled.receipt.warnings.iter().any(|it| matches!(it, Warning::TooMany { what } if &**what == "instructions"));
+    assert!(told, "{}", compiled.receipt);
+    assert_eq!(compiled.page.messages.len(), 1_001);
+    check::fates(&compiled.receipt.fates, &log).unwrap();
 }
