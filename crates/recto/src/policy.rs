@@ -32,7 +32,7 @@ pub struct Policy {
     /// What is selected.
     #[serde(default)]
     pub select: Selection,
-    /// What never goes.
+    /// What stays.
     #[serde(default)]
     pub pins: PinRules,
     /// Passes that propose edits, cheap ones first.
@@ -115,7 +115,7 @@ pub enum AuthorRule {
     Named,
 }
 
-/// Which messages never go, beside instructions, pinned entries and the last user words.
+/// Which messages stay beside instructions, pinned entries and the last user words: as long as anything fits with them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PinRules {

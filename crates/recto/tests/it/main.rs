@@ -11,6 +11,7 @@ mod late;
 mod laws;
 mod library;
 mod log;
+mod passes;
 mod plan;
 mod policies;
 mod receipt;
