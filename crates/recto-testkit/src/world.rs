@@ -245,6 +245,16 @@ impl World {
         let head = self.log.head().map_or(0, |head| head.0);
         let covers = covers.filter(|_| section == "summary");
         let covers = covers.map(|back| Span { first: Seq(0), last: Seq(head.saturating_sub(back)) });
+        if section == "buffer" {
+            // Work on the side: a step and its result, for passes to shorten.
+            let call = format!("aside-{head}");
+            let step = Entry::step("", [Call::new(call.as_str(), "look", "{}")]);
+            self.log.append(Entry { section: section.into(), ..step }).expect("a section takes steps");
+            let (text, redaction) = self.text(words, 0);
+            let result = Entry { redactions: redaction.into_iter().collect(), ..Entry::result(call.as_str(), text) };
+            self.log.append(Entry { section: section.into(), ..result }).expect("a section takes results");
+            return;
+        }
         let entry = Entry { section: section.into(), covers, ..Entry::new(Role::User, []) };
         self.append(entry, &[words]);
     }

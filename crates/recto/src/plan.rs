@@ -52,7 +52,7 @@ fn plan_within(request: &Request<'_>, room: Tokens, bound: Tokens, is_final: boo
     }
     let mut warnings: Vec<_> = request.policy.reduce.iter().filter_map(|pass| pass.unmet(&view, request)).collect();
     if view.window.is_complete {
-        return (Plan { edits: above_the_floor(edits), warnings }, true);
+        return (Plan { edits: above_the_floor(edits, request), warnings }, true);
     }
     let has_floor = edits.iter().any(|edit| matches!(edit.change, Change::Floor(_)));
     let had_space = before_floor.is_some_and(|cost| cost <= room);
@@ -60,20 +60,25 @@ fn plan_within(request: &Request<'_>, room: Tokens, bound: Tokens, is_final: boo
         warnings.push(Warning::ReadBound { from: view.window.start });
     }
     // Without a floor there is no page either way, and edits of what happened to be read would be no plan.
-    let edits = if has_floor { above_the_floor(edits) } else { Vec::new() };
+    let edits = if has_floor { above_the_floor(edits, request) } else { Vec::new() };
     (Plan { edits, warnings }, has_floor && !had_space)
 }
 
 /// Leaves out edits of what the same plan puts below the floor.
-fn above_the_floor(edits: Vec<Edit>) -> Vec<Edit> {
+fn above_the_floor(edits: Vec<Edit>, request: &Request<'_>) -> Vec<Edit> {
     let floor = edits.iter().rev().find_map(|edit| match &edit.change {
         Change::Floor(floor) => Some(floor.clone()),
         _ => None,
     });
     let Some(floor) = floor else { return edits };
+    // Other sections have no floor.
+    let is_elsewhere = |seq| request.log.get(seq).is_some_and(|entry| !entry.original().section.is_messages());
     let stays = |edit: &Edit| match &edit.change {
         Change::Floor(_) | Change::Pin(_) => true,
-        change => change.seq() >= floor.at || floor.keeps.contains(&change.seq()),
+        change => {
+            let seq = change.seq();
+            seq >= floor.at || floor.keeps.contains(&seq) || is_elsewhere(seq)
+        }
     };
     edits.into_iter().filter(stays).collect()
 }

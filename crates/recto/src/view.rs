@@ -52,7 +52,8 @@ impl<'a> View<'a> {
     /// Reads a log back until its floor, or until `bound` is spent, and applies what was decided.
     pub(crate) fn of(request: &Request<'a>, decided: Decided<'a>, bound: Tokens, purpose: Purpose) -> View<'a> {
         let window = read::window(request, decided, bound);
-        let named: Vec<Seq> = window.named.iter().map(|entry| entry.seq).collect();
+        let shelved = window.before.iter().chain(&window.after).flat_map(|shelf| &shelf.entries);
+        let named: Vec<Seq> = window.named.iter().chain(shelved).map(|entry| entry.seq).collect();
         let edits: Vec<&Edit> = decided.edits(window.start, &named).collect();
         let too_many = window.too_many.clone();
         let mut view = join::join(window, request, decided, purpose);

@@ -29,7 +29,7 @@ pub(super) fn rows(view: &View<'_>, page: &Page, request: &Request<'_>) -> Vec<F
 }
 
 fn item_rows(item: &Item<'_>, view: &View<'_>, rows: &mut Vec<FateRow>) {
-    let floor = view.window.floor.map(|floor| floor.at).filter(|&at| item.seq() < at);
+    let floor = view.window.floor.map(|floor| floor.at).filter(|&at| item.is_main() && item.seq() < at);
     let stays = || match (&item.keep, floor) {
         (Some(keep), _) => keep.clone(),
         (None, Some(floor)) => Reason::KeptByFloor { floor },

@@ -1,11 +1,13 @@
 //! What hosts rely on when they hold these types across threads, and build policies in code.
 
+use recto::entry::Call;
 use recto::fragment::Fragments;
 use recto::policy::{Decorate, Step};
-use recto::receipt::Warning;
+use recto::receipt::{Fate, Warning};
 use recto::reduce::{CapOutput, DropReasoning, FitWindow};
 use recto::{
-    Compiled, Context, Entry, Error, Log, Plan, Policy, Reader, Replay, Request, Session, Target, Tokenizer, compile,
+    Compiled, Context, Entry, Error, Log, Plan, Policy, Reader, Replay, Request, Seq, Session, Target, Tokenizer,
+    Tokens, compile, plan,
 };
 use recto_testkit::check;
 
@@ -59,4 +61,25 @@ fn more_instructions_than_are_read_are_told_of() {
     assert!(told, "{}", compiled.receipt);
     assert_eq!(compiled.page.messages.len(), 1_001);
     check::fates(&compiled.receipt.fates, &log).unwrap();
+}
+
+#[test]
+fn edits_of_other_sections_are_kept_whatever_the_floor() {
+    let mut log = Log::counted_by(Tokenizer::Chars4);
+    let aside = |entry: Entry| Entry { section: "buffer".into(), ..entry };
+    log.append(aside(Entry::step("", [Call::new("a", "look", "{}")]))).unwrap();
+    log.append(aside(Entry::result("a", "x".repeat(400)))).unwrap();
+    for number in 0..40 {
+        log.append(Entry::user(format!("question {number} {}", "y".repeat(40)))).unwrap();
+    }
+    let policy = Policy::named("both").then(CapOutput::to(40)).then(FitWindow::default());
+    let target = Target { tokenizer: Tokenizer::Chars4, ..Target::eval().with_window(Some(Tokens(400))) };
+    let mut reader = Reader::new("main");
+    let planned = plan(&Request::new(&log, &reader, &policy, &target)).unwrap();
+    assert_eq!(planned.edits.len(), 2, "{:?}", planned.edits);
+    reader.commit(planned.edits, policy.digest());
+    let request = Request::new(&log, &reader, &policy, &target);
+    assert_eq!(plan(&request).unwrap().edits, []);
+    let capped = compile(&request).unwrap().receipt.fate(Seq(1)).cloned().unwrap();
+    assert_eq!((capped.fate, capped.by.as_ref()), (Fate::Changed, "cap-output"), "{capped}");
 }
