@@ -399,7 +399,8 @@ pub struct Entry {
     /// What no view may show.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub redactions: Vec<Redaction>,
-    /// The host's own data; the compiler never looks at it.
+    /// The host's own data. The compiler looks at one key: a text under `error` is told as the reason where a policy
+    /// notes broken-off answers, so it must hold no secret.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub meta: Map<String, Value>,
     /// Fields of an imported record that have no place here.

@@ -90,20 +90,20 @@ impl Page {
     /// may stand without its calls.
     pub(crate) fn check(&self) -> Result<(), String> {
         let mut open: Vec<&str> = Vec::new();
-        let mut called = self.mode != Mode::Full;
+        // The provider may hold any of the calls.
+        let may_be_held = self.mode != Mode::Full;
         for (at, message) in self.messages.iter().enumerate() {
             if message.role != Role::Tool {
                 if let Some(call) = open.first() {
                     return Err(format!("message {at} stands where the result of call {call} should"));
                 }
-                called = false;
             }
             for part in message.parts.iter() {
                 match part {
                     Part::Call(call) => open.push(call.id.as_str()),
                     Part::Result(result) => match open.iter().position(|id| *id == result.call.as_str()) {
                         Some(found) => drop(open.remove(found)),
-                        None if called => {}
+                        None if may_be_held => {}
                         None => return Err(format!("message {at} answers call {}, which isn't open", result.call)),
                     },
                     _ => {}

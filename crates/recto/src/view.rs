@@ -140,7 +140,10 @@ impl<'a> View<'a> {
         for item in self.items.iter_mut().filter(|item| item.hidden.is_none()) {
             let own = request.policy.own_selects().iter().map(|pass| &**pass);
             let mut passes = select::ALL.iter().copied().chain(own);
-            item.hidden = passes.find_map(|pass| Some((pass.name().to_string().into(), pass.excludes(item, request)?)));
+            item.hidden = passes.find_map(|pass| {
+                let why = pass.excludes(item, request)?;
+                Some((pass.name().to_string().into(), why))
+            });
         }
     }
 

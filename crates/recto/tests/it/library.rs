@@ -5,6 +5,7 @@ use recto::fragment::Fragments;
 use recto::policy::{Decorate, Step};
 use recto::receipt::{Fate, Warning};
 use recto::reduce::{CapOutput, DropReasoning, FitWindow};
+use recto::target::Memory;
 use recto::{
     Compiled, Context, Entry, Error, Log, Plan, Policy, Reader, Replay, Request, Seq, Session, Target, Tokenizer,
     Tokens, compile, plan,
@@ -82,4 +83,19 @@ fn edits_of_other_sections_are_kept_whatever_the_floor() {
     assert_eq!(plan(&request).unwrap().edits, []);
     let capped = compile(&request).unwrap().receipt.fate(Seq(1)).cloned().unwrap();
     assert_eq!((capped.fate, capped.by.as_ref()), (Fate::Changed, "cap-output"), "{capped}");
+}
+
+#[test]
+fn a_result_is_sent_to_a_provider_that_made_the_call_while_the_user_spoke() {
+    let mut log = Log::counted_by(Tokenizer::Chars4);
+    let (policy, target) = (Policy::none(), Target { memory: Memory::Session, ..Target::eval() });
+    let (reader, mut session) = (Reader::new("main"), Session::default());
+    log.append(Entry::user("look")).unwrap();
+    log.append(Entry::user("and hurry")).unwrap();
+    let made = log.append(Entry::step("", [Call::new("a", "look", "{}")])).unwrap();
+    session.acknowledge(Some(Seq(0)), [made]);
+    let result = log.append(Entry::result("a", "found")).unwrap();
+    let request = Request { session: Some(&session), ..Request::new(&log, &reader, &policy, &target) };
+    let sent: Vec<_> = compile(&request).unwrap().page.messages.iter().map(|message| message.seq).collect();
+    assert_eq!(sent, [Some(Seq(1)), Some(result)]);
 }
