@@ -93,10 +93,8 @@ impl Page {
         // The provider may hold any of the calls.
         let may_be_held = self.mode != Mode::Full;
         for (at, message) in self.messages.iter().enumerate() {
-            if message.role != Role::Tool {
-                if let Some(call) = open.first() {
-                    return Err(format!("message {at} stands where the result of call {call} should"));
-                }
+            if let Some(call) = open.first().filter(|_| message.role != Role::Tool) {
+                return Err(format!("message {at} stands where the result of call {call} should"));
             }
             for part in message.parts.iter() {
                 match part {
