@@ -1,0 +1,4 @@
+//! The tests of what other tests stand on.
+#![cfg(test)]
+
+mod fake;
