@@ -2,13 +2,13 @@
 
 use crate::edit::Edit;
 use crate::error::Error;
-use crate::fragment::{Fragments, Lifecycle, Priority, Rendered};
-use crate::page::Page;
+use crate::fragment::{Fragments, Lifecycle, Placement, Priority, Rendered};
+use crate::page::{Page, Placed};
 use crate::plan::{READ_ROOMS_MAX, plan};
 use crate::reader::Decided;
 use crate::receipt::{FragmentFate, FragmentRow, Ledger, Overflow, Receipt};
 use crate::request::{Budget, Request};
-use crate::target::Memory;
+use crate::target::EditsPast;
 use crate::tokens::Tokens;
 use crate::view::{Purpose, View};
 
@@ -39,17 +39,31 @@ fn compile_with(request: &Request<'_>, more: &[Edit]) -> Result<Compiled, Error>
     let budget = request.budget()?;
     // What a plan could read through, compile can: a window is never less than its room.
     let bound = request.target.window.map_or(Tokens(u64::MAX), |it| Tokens(it.0.saturating_mul(READ_ROOMS_MAX)));
-    let view = View::of(request, Decided { reader: request.reader, more }, bound, Purpose::Compile);
+    let mut view = View::of(request, Decided { reader: request.reader, more }, bound, Purpose::Compile);
     if budget.over(view.cost()) > Tokens(0) || !view.window.is_complete {
         return Err(Overflow::of(&view, request, &budget).into());
     }
     check_ids(&view, request)?;
+    request.tools.map_or(Ok(()), |tools| tools.check(request.target.wire))?;
     let (fragments, fragment_rows) = fragments(&view, request, &budget);
-    let mut ledger = Ledger::of(&budget);
-    let page = Page::of(&view, request, &fragments, &mut ledger);
+    let (mut page, mut ledger) = build(&view, request, &fragments, &budget);
+    if request.target.edits_past == EditsPast::DropsLaterReasoning {
+        let unbound = view.unbound(&page);
+        if !unbound.is_empty() {
+            view.drop_reasoning(&unbound);
+            (page, ledger) = build(&view, request, &fragments, &budget);
+        }
+    }
     page.check().map_err(Error::defect)?;
     let receipt = Receipt::of(&view, &page, ledger, fragment_rows, request);
     Ok(Compiled { page, receipt })
+}
+
+fn build(view: &View<'_>, request: &Request<'_>, fragments: &[Placed], budget: &Budget) -> (Page, Ledger) {
+    let mut ledger = Ledger::of(budget);
+    let page = Page::of(view, request, fragments, &mut ledger);
+    ledger.allowance = budget.allowance(ledger.used());
+    (page, ledger)
 }
 
 /// A thing is either an entry, sent once, or a fragment, sent at every call.
@@ -67,10 +81,9 @@ fn check_ids(view: &View<'_>, request: &Request<'_>) -> Result<(), Error> {
 
 /// The fragments that stand on the page: all that must, and of the others what there is room for beside the history,
 /// those of higher priority first.
-fn fragments<'a>(view: &View<'_>, request: &Request<'a>, budget: &Budget) -> (Vec<&'a Rendered>, Vec<FragmentRow>) {
+fn fragments(view: &View<'_>, request: &Request<'_>, budget: &Budget) -> (Vec<Placed>, Vec<FragmentRow>) {
     let all = request.fragments.map(Fragments::list).unwrap_or_default();
-    let is_resumed = request.target.memory == Memory::Session
-        && request.session.is_some_and(|it| it.acked().is_some() && it.acked() <= request.log.head());
+    let held = request.held();
     let mut left = Tokens(budget.room().0) - view.cost();
     let mut order: Vec<usize> = (0..all.len()).collect();
     order.sort_by_key(|&at| std::cmp::Reverse(all[at].fragment.priority));
@@ -78,15 +91,24 @@ fn fragments<'a>(view: &View<'_>, request: &Request<'a>, budget: &Budget) -> (Ve
     for at in order {
         let it = &all[at];
         let cost = it.cost + request.target.message_overhead;
+        let held = held.filter(|_| it.fragment.lifecycle == Lifecycle::Static);
         if it.is_empty() {
             fates[at] = FragmentFate::Empty;
-        } else if is_resumed && it.fragment.lifecycle == Lifecycle::Static {
+        } else if held.is_some_and(|session| session.holds_fixed(&it.fragment.id, it.fingerprint)) {
             fates[at] = FragmentFate::Held;
-        } else if it.fragment.priority != Priority::Required {
-            if cost <= left { left -= cost } else { fates[at] = FragmentFate::Shed }
+        } else if it.fragment.priority != Priority::Required && cost > left {
+            fates[at] = FragmentFate::Shed;
+        } else {
+            left -= if it.fragment.priority == Priority::Required { Tokens(0) } else { cost };
+            fates[at] = if held.is_some() { FragmentFate::StaticChanged } else { FragmentFate::Shown };
         }
     }
-    let shown = all.iter().zip(&fates).filter(|(_, fate)| **fate == FragmentFate::Shown).map(|(it, _)| it).collect();
+    let placed = all.iter().zip(&fates).filter_map(|(it, fate)| match fate {
+        FragmentFate::Shown => Some(Placed { rendered: it.clone(), placement: it.fragment.placement }),
+        // What the provider holds stands before it.
+        FragmentFate::StaticChanged => Some(Placed { rendered: it.clone(), placement: Placement::Tail }),
+        _ => None,
+    });
     let row = |(it, fate): (&Rendered, &FragmentFate)| FragmentRow {
         id: it.fragment.id.clone(),
         lifecycle: it.fragment.lifecycle,
@@ -94,5 +116,5 @@ fn fragments<'a>(view: &View<'_>, request: &Request<'a>, budget: &Budget) -> (Ve
         cost: it.cost,
         fingerprint: it.fingerprint,
     };
-    (shown, all.iter().zip(&fates).map(row).collect())
+    (placed.collect(), all.iter().zip(&fates).map(row).collect())
 }

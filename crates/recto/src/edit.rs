@@ -277,6 +277,8 @@ pub enum Reason {
     Empty,
     /// It is the current input, which stands at the end.
     DuplicateInput,
+    /// It is bound to what stood before it, and that has changed.
+    PrefixChanged,
     /// The target takes no such thing.
     NotTaken {
         /// What it doesn't take.
@@ -317,6 +319,7 @@ impl fmt::Display for Reason {
             Reason::LateResult { call } => write!(f, "late result of call {call}"),
             Reason::Empty => write!(f, "empty"),
             Reason::DuplicateInput => write!(f, "is the current input"),
+            Reason::PrefixChanged => write!(f, "what stood before it when it was made has changed"),
             Reason::NotTaken { what } => write!(f, "the target takes no {what}"),
         }
     }

@@ -1,5 +1,6 @@
 //! Facts: what was said, final when appended.
 
+use crate::digest::Digest;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::fmt;
@@ -272,6 +273,20 @@ pub struct Reasoning {
     /// The encrypted payload.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub encrypted: Option<Text>,
+    /// The provider's whole record of it as JSON text, exactly as it came, where there is more to it than the above.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub item: Option<Text>,
+    /// What stood before it when it was made, as [`Page::binding`](crate::page::Page::binding) tells it; some providers
+    /// take sealed reasoning back only behind the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prefix: Option<Digest>,
+}
+
+impl Reasoning {
+    /// Returns whether its provider sealed it, so that it can go back to it.
+    pub fn is_sealed(&self) -> bool {
+        self.signature.is_some() || self.encrypted.is_some() || self.item.is_some()
+    }
 }
 
 /// A tool call: several of one step are parts of one entry.
@@ -464,6 +479,20 @@ impl Entry {
         Entry::new(Role::Tool, [Part::Result(ToolResult::text(call, text))])
     }
 
+    /// Returns the entry with its reasoning bound to what stood before it: the
+    /// [binding](crate::page::Page::binding) of the page that it answers.
+    #[must_use]
+    pub fn bound_to(mut self, prefix: Digest) -> Entry {
+        let bound = |part: &Part| match part {
+            Part::Reasoning(it) if it.is_sealed() => Part::Reasoning(Reasoning { prefix: Some(prefix), ..it.clone() }),
+            part => part.clone(),
+        };
+        if self.parts.iter().any(|part| matches!(part, Part::Reasoning(_))) {
+            self.parts = self.parts.iter().map(bound).collect();
+        }
+        self
+    }
+
     /// Reads the host's own data as a type of its own.
     pub fn meta<'a, M: Deserialize<'a>>(&'a self) -> Result<M, serde_json::Error> {
         M::deserialize(&self.meta)
@@ -482,6 +511,15 @@ impl Part {
     /// Returns a text part.
     pub fn text(text: impl Into<Text>) -> Part {
         Part::Text { text: text.into() }
+    }
+
+    /// Returns whether it is something that is said, called or shown, not reasoning and not an empty text.
+    pub fn is_content(&self) -> bool {
+        match self {
+            Part::Reasoning(_) => false,
+            Part::Text { text } => !text.trim().is_empty(),
+            _ => true,
+        }
     }
 }
 

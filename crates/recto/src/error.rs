@@ -78,6 +78,19 @@ impl Error {
         self
     }
 
+    /// Moves the position of an error about a text into the larger text that it was taken from, where it begins at this
+    /// place; so many bytes were put in front of it.
+    #[must_use]
+    pub(crate) fn shifted(mut self, from: Place, before: usize) -> Error {
+        if let Kind::Input { place: Some(place), .. } = &mut *self.kind {
+            if place.line == 1 {
+                place.column = (from.column + place.column.saturating_sub(before)).saturating_sub(1).max(from.column);
+            }
+            place.line += from.line - 1;
+        }
+        self
+    }
+
     /// Adds what to do next.
     #[must_use]
     pub fn hinting(mut self, text: impl Into<String>) -> Error {

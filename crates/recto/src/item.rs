@@ -73,7 +73,7 @@ pub struct ResultOf<'i> {
     pub expiry: Option<crate::entry::Expiry>,
     /// What it costs as it is shown now.
     pub cost: Tokens,
-    /// Whether it is shown otherwise than it was said.
+    /// Whether an edit has changed it; another would not be taken.
     pub is_changed: bool,
 }
 
@@ -185,7 +185,7 @@ impl<'a> Item<'a> {
                 result: as_result(entry),
                 expiry: entry.original().expiry,
                 cost: answer.changed.as_ref().map_or(entry.cost, |changed| changed.cost),
-                is_changed: answer.changed.is_some(),
+                is_changed: answer.changed.as_ref().is_some_and(|changed| changed.is_edit),
             })
         })
     }
@@ -220,7 +220,7 @@ impl<'a> Item<'a> {
         let mut left = parts.filter(|(at, _)| self.changed_part(*at).is_none_or(|changed| changed.text.is_some()));
         left.any(|(_, part)| match part {
             Part::Text { text } => !text.is_empty(),
-            Part::Reasoning(it) => !it.text.is_empty() || it.encrypted.is_some() || it.signature.is_some(),
+            Part::Reasoning(it) => !it.text.is_empty() || it.is_sealed(),
             _ => true,
         })
     }

@@ -32,17 +32,22 @@ pub mod edit; // what makes a page say less than the log, and why
 pub mod reader; // a lens over a log: its calls and its decisions
 pub mod session; // what a provider that remembers already holds
 
+mod binding; // what sealed reasoning is bound to
+pub mod format; // the form that an answer must have
 pub mod fragment; // prompt pieces the host supplies at each call
 pub mod policy; // which passes run, as data
 pub mod request; // everything plan and compile may look at
 pub mod context; // a conversation with its prompt and data, as one immutable value
+pub mod calibration; // how a provider's count relates to ours
 pub mod target; // facts about models
+pub mod tool; // tools as they are offered to a model
 
 pub mod item; // a message, or a step joined with its results
 pub mod reduce; // passes that propose edits
 pub mod select; // passes that depend on log and request alone
 pub mod view; // the items a reader would see, from its floor up
 
+pub mod cache; // the provider's prompt cache
 pub mod compile; // view to page, and the check
 pub mod page; // the provider-neutral result
 pub mod plan; // which edits to make now
@@ -70,3 +75,4 @@ pub use request::Request;
 pub use session::Session;
 pub use target::Target;
 pub use tokens::{Count, Tokenizer, Tokens};
+pub use wire::Wire;

@@ -10,7 +10,7 @@ mod counted;
 use crate::entry::{Entry, Lane, Part, Role, Section, Seq, Span};
 use crate::error::Error;
 use crate::tokens::{Count, Tokens};
-pub(crate) use counted::digest_of;
+pub(crate) use counted::{cost_of, digest_of};
 pub use counted::{Counted, IMAGE_TOKENS, MEDIA_BYTES_PER_TOKEN};
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub};

@@ -1,17 +1,24 @@
 //! The page: what the model is to read, in no provider's format.
 
+use crate::binding::Binding;
+use crate::cache;
 use crate::digest::{Digest, Hasher};
 use crate::entry::{Arguments, Call, Part, Piece, Reasoning, Role, Seq, Text, ToolResult};
-use crate::fragment::{Fragment, Placement, Rendered};
+use crate::format::ResponseFormat;
+use crate::fragment::{Lifecycle, Placement, Rendered};
 use crate::item::{Answer, Changed, Item, Kind, NO_RESULT};
-use crate::log::{Counted, digest_of};
+use crate::log::{Counted, cost_of, digest_of};
 use crate::receipt::Ledger;
-use crate::request::{Request, Tools};
+use crate::request::Request;
 use crate::session::Session;
-use crate::target::Memory;
+use crate::target::Target;
 use crate::tokens::Tokens;
+use crate::tool::Tools;
 use crate::view::View;
+use crate::view::shape::{self, LATE_SYSTEM};
+use crate::wire::Wire;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use std::sync::Arc;
 
 /// What the model is to read.
@@ -23,6 +30,32 @@ pub struct Page {
     pub messages: Vec<Message>,
     /// The tools offered.
     pub tools: Option<Tools>,
+    /// The form that the answer must have.
+    pub format: Option<ResponseFormat>,
+    /// Where the provider is told that what stands before will come again.
+    pub marks: Vec<Mark>,
+    /// The longest answer that there is room for.
+    pub output: Tokens,
+}
+
+/// The end of something that a provider should cache.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mark {
+    /// Behind what it stands.
+    pub after: After,
+    /// The client's own mark as JSON text, if it set one there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub given: Option<Text>,
+}
+
+/// What a cache mark stands behind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum After {
+    /// All tools.
+    Tools,
+    /// The message with this number, from 0.
+    Message(usize),
 }
 
 /// How much of the conversation a page carries.
@@ -52,9 +85,34 @@ pub struct Message {
     pub cost: Tokens,
     /// What identifies its content.
     pub digest: Digest,
+    /// Fields of a client's record that have no place in parts, where the entry is shown as it is: by wire.
+    pub extra: Map<String, Value>,
+}
+
+impl Message {
+    /// A message that shows no entry as it is.
+    fn of(role: Role, parts: impl Into<Arc<[Part]>>, cost: Tokens) -> Message {
+        let parts = parts.into();
+        let digest = digest_of(role, None, &parts);
+        Message { role, author: None, parts, seq: None, cost, digest, extra: Map::new() }
+    }
 }
 
 impl Page {
+    /// Returns what identifies everything that the answer to this page will have stood behind:
+    /// [`Entry::bound_to`](crate::Entry::bound_to) keeps it with the answer's reasoning.
+    pub fn binding(&self) -> Digest {
+        let mut binding = self.tools_binding();
+        for message in &self.messages {
+            binding.pass(message.role, message.author.as_deref(), &message.parts);
+        }
+        binding.digest()
+    }
+
+    pub(crate) fn tools_binding(&self) -> Binding {
+        Binding::of_tools(self.tools.iter().flat_map(|tools| tools.list()).map(|tool| &*tool.json))
+    }
+
     /// Returns what identifies the page.
     pub fn digest(&self) -> Digest {
         let mut hasher = Hasher::new();
@@ -64,26 +122,43 @@ impl Page {
         hasher.finish()
     }
 
-    pub(crate) fn of(view: &View<'_>, request: &Request<'_>, fragments: &[&Rendered], ledger: &mut Ledger) -> Page {
-        let session = request.session.filter(|_| request.target.memory == Memory::Session);
-        let held = session.filter(|session| session.acked().is_some() && session.acked() <= request.log.head());
-        let mut builder = Builder { messages: Vec::with_capacity(view.items.len() * 2), ledger, view, request, held };
+    pub(crate) fn of(view: &View<'_>, request: &Request<'_>, fragments: &[Placed], ledger: &mut Ledger) -> Page {
+        let held = request.held();
+        let messages = Vec::with_capacity(view.items.len() * 2);
+        let mut builder = Builder { messages, ledger, view, request, held, fixed: 0, stable: 0 };
         builder.fragments(fragments, Placement::Head);
         for item in view.items.iter().filter(|item| item.is_shown()) {
             builder.item(item);
         }
+        builder.stable = builder.messages.len();
         builder.fragments(fragments, Placement::Tail);
+        let has_tail = builder.messages.len() > builder.stable;
         if let Some(input) = request.input {
-            builder.ledger.input += input.cost + view.overhead;
-            builder.messages.push(whole(input, None, view.overhead));
+            let message = shaped(input, view, request.target);
+            // What holds nothing that the target takes is not sent, and need not be answered.
+            if !message.parts.is_empty() {
+                builder.ledger.input += message.cost;
+                builder.messages.push(message);
+            }
         }
+        builder.stable = if has_tail { builder.stable } else { builder.messages.len() };
         builder.attach(fragments);
         let mode = match (held, builder.messages.is_empty()) {
             (None, _) => Mode::Full,
             (Some(_), false) => Mode::Delta,
             (Some(_), true) => Mode::NothingNew,
         };
-        Page { mode, messages: builder.messages, tools: request.tools.cloned() }
+        if mode == Mode::Full {
+            builder.place_late_system();
+            builder.give_the_user_a_word();
+        }
+        let (stable, fixed) = (builder.stable, builder.fixed);
+        let output = builder.ledger.reserve_out.min(request.target.output_max);
+        let format = request.format.filter(|format| format.is_taken_by(request.target.wire)).cloned();
+        let (messages, tools) = (builder.messages, request.tools.cloned());
+        let mut page = Page { mode, messages, tools, format, marks: Vec::new(), output };
+        page.marks = cache::marks(&page, fixed, page.messages.len() - stable, request);
+        page
     }
 
     /// Checks that every call is followed by its results, and nothing else has any. What a session holds of a step
@@ -112,12 +187,26 @@ impl Page {
     }
 }
 
+/// A fragment, and where it stands on this page.
+#[derive(Clone, Debug)]
+pub(crate) struct Placed {
+    pub(crate) rendered: Rendered,
+    pub(crate) placement: Placement,
+}
+
+/// What is said in the user's place where a format wants a word of theirs.
+pub const CONTINUE: &str = "[Continue.]";
+
 struct Builder<'v, 'a> {
     messages: Vec<Message>,
     ledger: &'v mut Ledger,
     view: &'v View<'a>,
     request: &'v Request<'a>,
     held: Option<&'v Session>,
+    /// How many messages at the beginning are the same at every call.
+    fixed: usize,
+    /// How many messages will stand as they are on the next page.
+    stable: usize,
 }
 
 impl Builder<'_, '_> {
@@ -138,34 +227,84 @@ impl Builder<'_, '_> {
         }
     }
 
-    fn fragments(&mut self, fragments: &[&Rendered], placement: Placement) {
-        for it in fragments.iter().filter(|it| it.fragment.placement == placement) {
-            let (role, cost) = (it.fragment.role, it.cost + self.view.overhead);
-            self.ledger.fragment(it.fragment.lifecycle, cost);
-            let parts: Arc<[Part]> = Arc::new([it.part.clone()]);
-            let digest = digest_of(role, None, &parts);
-            self.messages.push(Message { role, author: None, parts, seq: None, cost, digest });
+    fn fragments(&mut self, fragments: &[Placed], placement: Placement) {
+        for it in fragments.iter().filter(|it| it.placement == placement) {
+            self.fragment(&it.rendered);
+            let is_fixed = it.rendered.fragment.lifecycle == Lifecycle::Static;
+            if is_fixed && self.fixed + 1 == self.messages.len() {
+                self.fixed += 1;
+            }
         }
     }
 
+    fn fragment(&mut self, it: &Rendered) {
+        let (role, cost) = (it.fragment.role, it.cost + self.view.overhead);
+        self.ledger.fragment(it.fragment.lifecycle, cost);
+        self.messages.push(Message::of(role, [it.part.clone()], cost));
+    }
+
     /// Puts fragments at the end of the last user message; without one they are a message of their own.
-    fn attach(&mut self, fragments: &[&Rendered]) {
-        let attached: Vec<&&Rendered> =
-            fragments.iter().filter(|it| it.fragment.placement == Placement::AttachLastUser).collect();
-        for it in attached {
-            let Some(message) = self.messages.iter_mut().rev().find(|message| message.role == Role::User) else {
-                let tail = Rendered {
-                    fragment: Fragment { placement: Placement::Tail, ..it.fragment.clone() },
-                    ..(**it).clone()
-                };
-                self.fragments(&[&tail], Placement::Tail);
+    fn attach(&mut self, fragments: &[Placed]) {
+        for it in fragments.iter().filter(|it| it.placement == Placement::AttachLastUser).map(|it| &it.rendered) {
+            let Some(at) = self.messages.iter().rposition(|message| message.role == Role::User) else {
+                self.fragment(it);
                 continue;
             };
+            let message = &mut self.messages[at];
             self.ledger.fragment(it.fragment.lifecycle, it.cost);
             message.parts = message.parts.iter().cloned().chain([it.part.clone()]).collect();
             message.cost += it.cost;
             message.digest = digest_of(message.role, message.author.as_deref(), &message.parts);
+            message.extra = Map::new();
+            self.stable = self.stable.min(at);
         }
+    }
+
+    /// Puts instructions that come late in the user's place, where the target takes them no other way.
+    fn place_late_system(&mut self) {
+        let start = self.messages.iter().take_while(|message| message.role == Role::System).count();
+        // Instructions of the conversation are as lasting as static fragments.
+        if self.fixed >= start || self.messages[self.fixed..start].iter().all(|message| message.seq.is_some()) {
+            self.fixed = self.fixed.max(start);
+        }
+        let cost = self.view.late_cost;
+        if cost == Tokens(0) {
+            return;
+        }
+        for message in self.messages[start..].iter_mut().filter(|message| message.role == Role::System) {
+            let mut parts = message.parts.to_vec();
+            if let Some(Part::Text { text }) = parts.iter_mut().find(|part| matches!(part, Part::Text { .. })) {
+                *text = format!("{LATE_SYSTEM}{text}").into();
+            }
+            self.ledger.framing += cost;
+            let seq = message.seq;
+            *message = Message { seq, ..Message::of(Role::User, parts, message.cost + cost) };
+        }
+    }
+
+    /// Anthropic wants the user's words first and last.
+    fn give_the_user_a_word(&mut self) {
+        if self.request.target.wire != Wire::Anthropic {
+            return;
+        }
+        let first = self.messages.iter().position(|message| message.role != Role::System);
+        if first.is_some_and(|at| self.messages[at].role != Role::User) {
+            let at = first.unwrap_or_default();
+            let word = self.word();
+            self.messages.insert(at, word);
+            self.stable += 1;
+        }
+        let last = self.messages.last().map(|message| message.role);
+        if first.is_none() || last == Some(Role::Assistant) {
+            let word = self.word();
+            self.messages.push(word);
+        }
+    }
+
+    fn word(&mut self) -> Message {
+        let cost = self.view.count(CONTINUE) + self.view.overhead;
+        self.ledger.framing += cost;
+        Message::of(Role::User, [Part::text(CONTINUE)], cost)
     }
 
     /// The message of a step or of somebody's words; a late result is a note in the user's place.
@@ -176,16 +315,8 @@ impl Builder<'_, '_> {
             let text = item.changed_part(0).and_then(|changed| changed.text.clone()).unwrap_or_default();
             let cost = item.changed_part(0).map_or(Tokens(0), |changed| changed.cost);
             self.ledger.results += cost;
-            let parts: Arc<[Part]> = Arc::new([Part::Text { text }]);
-            let digest = digest_of(Role::User, None, &parts);
-            return Message {
-                role: Role::User,
-                author: None,
-                parts,
-                seq: Some(entry.seq),
-                cost: cost + overhead,
-                digest,
-            };
+            let seq = Some(entry.seq);
+            return Message { seq, ..Message::of(Role::User, [Part::Text { text }], cost + overhead) };
         }
         let mut cost = overhead;
         for (at, part) in entry.shown().iter().enumerate() {
@@ -206,7 +337,7 @@ impl Builder<'_, '_> {
         let parts: Arc<[Part]> = parts.collect();
         let author = entry.original().author.clone();
         let digest = digest_of(entry.role(), author.as_deref(), &parts);
-        Message { role: entry.role(), author, parts, seq: Some(entry.seq), cost, digest }
+        Message { role: entry.role(), author, parts, seq: Some(entry.seq), cost, digest, extra: Map::new() }
     }
 
     fn answer(&mut self, item: &Item<'_>, answer: &Answer<'_>, seq: Seq) -> Message {
@@ -224,17 +355,35 @@ impl Builder<'_, '_> {
         if let (Some(entry), None) = (answer.result, &part) {
             return whole(entry, Some(seq), overhead);
         }
-        let parts: Arc<[Part]> = part.into_iter().collect();
-        let digest = digest_of(Role::Tool, None, &parts);
-        Message { role: Role::Tool, author: None, parts, seq: Some(seq), cost: own + overhead, digest }
+        let parts: Vec<Part> = part.into_iter().collect();
+        Message { seq: Some(seq), ..Message::of(Role::Tool, parts, own + overhead) }
     }
+}
+
+/// What is said now, as far as the target takes it.
+fn shaped(input: &Counted, view: &View<'_>, target: &Target) -> Message {
+    let told = |part: &Part| match (shape::refused(part, input.role(), target), shape::told(part)) {
+        (Some(_), _) => None,
+        (None, Some(text)) => Some(Part::Text { text }),
+        (None, None) => Some(part.clone()),
+    };
+    let parts: Vec<Part> = input.shown().iter().filter_map(told).collect();
+    if *parts == **input.shown() {
+        return whole(input, None, view.overhead);
+    }
+    let cost: Tokens = parts.iter().map(|part| cost_of(part, view.counter)).sum();
+    Message { author: input.original().author.clone(), ..Message::of(input.role(), parts, cost + view.overhead) }
 }
 
 /// The message that shows an entry as it is.
 fn whole(entry: &Counted, seq: Option<Seq>, overhead: Tokens) -> Message {
     let author = entry.original().author.clone();
     let (parts, cost) = (entry.shown().clone(), entry.cost + overhead);
-    Message { role: entry.role(), author, parts, seq, cost, digest: entry.digest }
+    let is_wires = |(name, _): &(&String, &Value)| Wire::ALL.iter().any(|wire| wire.name() == *name);
+    // What was redacted in parts may stand in other fields as well.
+    let fields = Some(&entry.original().extra).filter(|_| entry.original().redactions.is_empty());
+    let extra = fields.into_iter().flatten().filter(is_wires).map(|(name, value)| (name.clone(), value.clone()));
+    Message { role: entry.role(), author, parts, seq, cost, digest: entry.digest, extra: extra.collect() }
 }
 
 /// A part as it is shown; `None` where it is left out.

@@ -5,6 +5,7 @@ use crate::error::Error;
 use crate::reader::Decided;
 use crate::receipt::Warning;
 use crate::request::Request;
+use crate::target::EditsPast;
 use crate::tokens::Tokens;
 use crate::view::{Purpose, View};
 
@@ -41,6 +42,12 @@ fn plan_within(request: &Request<'_>, room: Tokens, bound: Tokens, is_final: boo
     let mut view = View::of(request, decided, bound, Purpose::Plan);
     view.is_final = is_final;
     let mut edits = std::mem::take(&mut view.settles);
+    // An edit would cost the model the reasoning it is in the middle of.
+    let is_in_midst = request.target.edits_past == EditsPast::DropsLaterReasoning && view.has_open_round(request);
+    if is_in_midst && view.window.is_complete && view.cost() <= room {
+        return (Plan { edits, warnings: Vec::new() }, true);
+    }
+    let settled = edits.len();
     let mut before_floor = None;
     for pass in &request.policy.reduce {
         if pass.lowers_floor() {
@@ -51,6 +58,7 @@ fn plan_within(request: &Request<'_>, room: Tokens, bound: Tokens, is_final: boo
         edits.extend(proposed);
     }
     let mut warnings: Vec<_> = request.policy.reduce.iter().filter_map(|pass| pass.unmet(&view, request)).collect();
+    warnings.extend((is_in_midst && edits.len() > settled).then_some(Warning::CutInOpenRound));
     if view.window.is_complete {
         return (Plan { edits: above_the_floor(edits, request), warnings }, true);
     }

@@ -35,6 +35,9 @@ pub struct Policy {
     /// What stays.
     #[serde(default)]
     pub pins: PinRules,
+    /// What becomes of a session when something changes that its provider was told once.
+    #[serde(default, skip_serializing_if = "StaticChange::is_usual")]
+    pub static_change: StaticChange,
     /// Passes that propose edits, cheap ones first.
     #[serde(default)]
     pub reduce: Vec<Step>,
@@ -115,6 +118,23 @@ pub enum AuthorRule {
     Named,
 }
 
+/// What becomes of a session whose provider holds a static fragment that has changed since.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StaticChange {
+    /// The fragment is sent once more, as it is now.
+    #[default]
+    Resend,
+    /// The session is not used any more: everything is sent.
+    Reseed,
+}
+
+impl StaticChange {
+    fn is_usual(&self) -> bool {
+        *self == StaticChange::Resend
+    }
+}
+
 /// Which messages stay beside instructions, pinned entries and the last user words: as long as anything fits with them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -152,6 +172,7 @@ impl Policy {
             name: name.into(),
             select: Selection::default(),
             pins: PinRules::default(),
+            static_change: StaticChange::Resend,
             reduce: Vec::new(),
             own: OwnSelects::default(),
         }

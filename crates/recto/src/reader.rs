@@ -53,6 +53,11 @@ impl Reader {
         &self.decisions
     }
 
+    /// The log's head at each acknowledged call.
+    pub(crate) fn heads(&self) -> &[Option<Seq>] {
+        &self.heads
+    }
+
     /// Returns how many acknowledged calls have had an entry in view.
     pub fn age(&self, seq: Seq) -> u64 {
         (self.heads.len() - self.heads.partition_point(|&head| head < Some(seq))) as u64

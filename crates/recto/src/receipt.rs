@@ -3,14 +3,16 @@
 mod explain;
 mod fates;
 
+use crate::cache::Money;
+use crate::calibration::Calibration;
 use crate::digest::Digest;
 use crate::edit::{PassName, Reason, Turn};
 use crate::entry::{CallId, Part, Role, Seq, Span, Text};
 use crate::fragment::Lifecycle;
 use crate::log::Scope;
-use crate::page::{Mode, Page};
+use crate::page::{CONTINUE, Message, Mode, Page};
 use crate::request::{Budget, Request};
-use crate::target::{Memory, Prices};
+use crate::target::Memory;
 use crate::tokens::Tokens;
 use crate::view::View;
 use serde::{Deserialize, Serialize};
@@ -31,6 +33,9 @@ pub struct Receipt {
     pub ledger: Ledger,
     /// What of the previous page stands unchanged.
     pub prefix: Prefix,
+    /// How the provider's count relates to ours, where its vocabulary is not published.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub calibration: Option<Calibrated>,
     /// What the input costs.
     pub money: Money,
     /// What became of every fragment.
@@ -42,6 +47,17 @@ pub struct Receipt {
     pub warnings: Vec<Warning>,
     /// For acknowledging the call, and for compiling this page again.
     pub ticket: Ticket,
+}
+
+/// What the provider is expected to count.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Calibrated {
+    /// What our count is multiplied by.
+    pub factor: f64,
+    /// How many calls it was learned from.
+    pub calls: u32,
+    /// What the provider will most likely count for the input.
+    pub expected: Tokens,
 }
 
 /// What became of a fragment.
@@ -71,6 +87,8 @@ pub enum FragmentFate {
     Shed,
     /// The provider holds it already.
     Held,
+    /// The provider holds it as it was before; it is sent once more.
+    StaticChanged,
 }
 
 /// What became of an entry.
@@ -137,12 +155,23 @@ pub struct Ledger {
     pub input: Tokens,
     /// What the format costs beside the content.
     pub framing: Tokens,
+    /// How much input the provider takes, where that is less than the window leaves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_max: Option<Tokens>,
+    /// Kept free because the provider's count may exceed ours.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub allowance: Tokens,
+}
+
+fn is_none(tokens: &Tokens) -> bool {
+    tokens.0 == 0
 }
 
 impl Ledger {
     pub(crate) fn of(budget: &Budget) -> Ledger {
         let &Budget { window, reserve_out, tools, framing, .. } = budget;
-        Ledger { window, reserve_out, tools, framing, ..Ledger::default() }
+        let input_max = budget.input_max.filter(|most| window.is_some_and(|window| *most < window - reserve_out));
+        Ledger { window, reserve_out, tools, framing, input_max, ..Ledger::default() }
     }
 
     pub(crate) fn add(&mut self, role: Role, part: &Part, cost: Tokens) {
@@ -171,7 +200,8 @@ impl Ledger {
 
     /// Returns what is left of the window; `None` where it is unbounded.
     pub fn left(&self) -> Option<Tokens> {
-        self.window.map(|window| window - self.reserve_out - self.used())
+        let most = |window: Tokens| (window - self.reserve_out).min(self.input_max.unwrap_or(window));
+        self.window.map(|window| most(window) - self.used() - self.allowance)
     }
 }
 
@@ -204,27 +234,6 @@ impl Prefix {
         let tokens = page.messages[..same].iter().map(|message| message.cost).sum::<Tokens>() + tools;
         let broken_at = previous.messages.get(same).and_then(|old| old.seq);
         Prefix { messages: same, tokens, previous: len, broken_at, tools_changed: false }
-    }
-}
-
-/// What the input of this call costs, if the provider's cache holds what it could.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Money {
-    /// Tokens read from the cache.
-    pub cached: Tokens,
-    /// All others.
-    pub fresh: Tokens,
-    /// US dollars.
-    pub usd: f64,
-}
-
-impl Money {
-    fn of(prices: &Prices, ledger: &Ledger, prefix: &Prefix) -> Money {
-        let cached = prefix.tokens;
-        let fresh = ledger.used() - cached;
-        let price = prices.write.unwrap_or(prices.input);
-        let usd = (cached.0 as f64 * prices.cached + fresh.0 as f64 * price) / 1e6;
-        Money { cached, fresh, usd }
     }
 }
 
@@ -299,6 +308,22 @@ pub enum Warning {
         /// Of what.
         what: Text,
     },
+    /// A static fragment is not as the session's provider holds it; everything is sent.
+    StaticChanged,
+    /// The target can't offer a tool.
+    ToolNotTaken {
+        /// The tool.
+        tool: Text,
+    },
+    /// The target can't be told the form that the answer must have.
+    FormatNotTaken,
+    /// A format wants the user's words at a place where there were none, so a line was added.
+    LineAdded {
+        /// What it says.
+        text: Text,
+    },
+    /// History was changed while calls were open, because it would not have fitted: the step's own reasoning went.
+    CutInOpenRound,
     /// A plan stopped reading before it had filled the page.
     ReadBound {
         /// How far it read.
@@ -347,7 +372,8 @@ pub struct Protected {
 
 impl Overflow {
     pub(crate) fn of(view: &View<'_>, request: &Request<'_>, budget: &Budget) -> Overflow {
-        let &Budget { reserve_out, tools, input, framing, fragments, .. } = budget;
+        let &Budget { reserve_out, tools, input, fragments, .. } = budget;
+        let framing = budget.framing + budget.padding;
         let history = match request.log.head().filter(|_| !view.window.is_complete) {
             None => view.cost(),
             Some(last) => {
@@ -363,7 +389,7 @@ impl Overflow {
         let protected = largest.iter().map(|item| item.cost).sum();
         largest.sort_by_key(|item| (std::cmp::Reverse(item.cost), item.seq));
         largest.truncate(LARGEST_MAX);
-        let window = budget.window.unwrap_or(Tokens(u64::MAX));
+        let window = budget.counted_window();
         let over = budget.over(history);
         let is_complete = view.window.is_complete;
         Overflow {
@@ -395,6 +421,15 @@ impl Overflow {
     }
 }
 
+impl Calibrated {
+    fn of(ledger: &Ledger, prefix: &Prefix, request: &Request<'_>) -> Option<Calibrated> {
+        let calibration = &request.target.calibration;
+        let &Calibration { factor, calls, .. } = calibration;
+        let expected = calibration.predict(ledger.used(), prefix.tokens, request.seen());
+        (!calibration.is_exact()).then_some(Calibrated { factor, calls, expected })
+    }
+}
+
 impl Receipt {
     pub(crate) fn of(
         view: &View<'_>,
@@ -404,16 +439,20 @@ impl Receipt {
         request: &Request<'_>,
     ) -> Receipt {
         let prefix = Prefix::of(page, request);
+        let calibration = Calibrated::of(&ledger, &prefix, request);
+        let same = (!prefix.tools_changed).then_some(prefix.messages);
+        let expected = calibration.map_or(ledger.used(), |it| it.expected);
         Receipt {
             target: request.target.name.clone(),
             policy: request.policy.name.clone(),
             mode: page.mode,
-            money: Money::of(&request.target.prices, &ledger, &prefix),
+            money: Money::of(page, ledger.used(), expected, same, request),
+            calibration,
             prefix,
             ledger,
             fragments,
             fates: fates::rows(view, page, request),
-            warnings: warnings(view, request),
+            warnings: warnings(view, page, request),
             ticket: Ticket {
                 reader: request.reader.name().clone(),
                 turn: request.reader.turn(),
@@ -435,7 +474,7 @@ impl Receipt {
     }
 }
 
-fn warnings(view: &View<'_>, request: &Request<'_>) -> Vec<Warning> {
+fn warnings(view: &View<'_>, page: &Page, request: &Request<'_>) -> Vec<Warning> {
     let mut warnings = view.warnings.clone();
     for item in view.items.iter().filter(|item| item.is_shown()) {
         let missing = item.unanswered().map(|call| Warning::MissingResult { step: item.seq(), call: call.id.clone() });
@@ -449,6 +488,20 @@ fn warnings(view: &View<'_>, request: &Request<'_>) -> Vec<Warning> {
     let beyond = request.session.and_then(|session| session.acked()).filter(|acked| Some(*acked) > request.log.head());
     if let Some(acked) = beyond.filter(|_| request.target.memory == Memory::Session) {
         warnings.push(Warning::CursorBeyondLog { acked });
+    } else if request.held().is_none() && request.session.is_some_and(|session| request.has_changed_fixed(session)) {
+        warnings.push(Warning::StaticChanged);
+    }
+    let is_added = |message: &Message| {
+        message.seq.is_none() && matches!(&*message.parts, [Part::Text { text }] if **text == *CONTINUE)
+    };
+    if page.messages.iter().any(is_added) {
+        warnings.push(Warning::LineAdded { text: CONTINUE.into() });
+    }
+    let wire = request.target.wire;
+    let tools = request.tools.into_iter().flat_map(|tools| tools.list()).filter(|tool| !tool.is_taken_by(wire));
+    warnings.extend(tools.map(|tool| Warning::ToolNotTaken { tool: tool.name().into() }));
+    if request.format.is_some_and(|format| !format.is_taken_by(wire)) {
+        warnings.push(Warning::FormatNotTaken);
     }
     warnings
 }

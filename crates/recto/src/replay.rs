@@ -3,15 +3,17 @@
 use crate::compile::{Compiled, compile};
 use crate::entry::{Role, Seq};
 use crate::error::Error;
+use crate::format::ResponseFormat;
 use crate::log::{Counted, Log};
 use crate::page::Page;
 use crate::plan::plan;
 use crate::policy::Policy;
 use crate::reader::Reader;
 use crate::receipt::Ticket;
-use crate::request::{Request, Tools};
+use crate::request::Request;
 use crate::target::Target;
 use crate::tokens::Tokens;
+use crate::tool::Tools;
 
 /// The calls of a finished conversation: before each assistant message the page is planned, committed, compiled and
 /// acknowledged, as a host would have done it.
@@ -21,6 +23,7 @@ pub struct Replay<'a> {
     policy: &'a Policy,
     target: &'a Target,
     tools: Option<&'a Tools>,
+    format: Option<&'a ResponseFormat>,
     reserve: Option<Tokens>,
     reader: Reader,
     previous: Option<Page>,
@@ -46,13 +49,20 @@ impl<'a> Replay<'a> {
         let mut replies: Vec<Seq> = log.back_by(Role::Assistant).map(|entry| entry.seq).collect();
         replies.reverse();
         let reader = Reader::new("main");
-        Replay { log, policy, target, tools: None, reserve: None, reader, previous: None, replies, next: 0 }
+        Replay { log, policy, target, tools: None, format: None, reserve: None, reader, previous: None, replies, next: 0 }
     }
 
     /// Offers these tools at every call.
     #[must_use]
     pub fn with_tools(mut self, tools: Option<&'a Tools>) -> Replay<'a> {
         self.tools = tools;
+        self
+    }
+
+    /// Asks for answers of this form at every call.
+    #[must_use]
+    pub fn with_format(mut self, format: Option<&'a ResponseFormat>) -> Replay<'a> {
+        self.format = format;
         self
     }
 
@@ -85,9 +95,9 @@ impl<'a> Replay<'a> {
     }
 
     fn request<'r>(&'r self, log: &'r Log, reader: &'r Reader) -> Request<'r> {
-        let (tools, reserve) = (self.tools, self.reserve);
+        let (tools, format, reserve) = (self.tools, self.format, self.reserve);
         let previous = self.previous.as_ref();
-        Request { tools, reserve, previous, ..Request::new(log, reader, self.policy, self.target) }
+        Request { tools, format, reserve, previous, ..Request::new(log, reader, self.policy, self.target) }
     }
 
     /// Makes the calls that are left, then compiles the page for what comes after the conversation: the answer to

@@ -1,17 +1,21 @@
 //! Everything that plan and compile may look at.
 
+use crate::calibration::{Seen, scale};
 use crate::digest::{Digest, Hasher};
-use crate::entry::{RunId, Text};
+use crate::entry::{Role, RunId, Seq, Span, Text};
 use crate::error::Error;
-use crate::fragment::{Fragments, Priority, Rendered};
+use crate::format::ResponseFormat;
+use crate::fragment::{Fragments, Lifecycle, Placement, Priority, Rendered};
 use crate::log::{Counted, Log};
 use crate::page::Page;
-use crate::policy::Policy;
+use crate::policy::{Policy, StaticChange};
 use crate::reader::Reader;
 use crate::session::Session;
-use crate::target::Target;
-use crate::tokens::{Count, Tokens};
-use std::sync::Arc;
+use crate::target::{LateSystem, Memory, Target};
+use crate::tokens::Tokens;
+use crate::tool::Tools;
+use crate::view::shape::LATE_SYSTEM;
+use crate::wire::Wire;
 
 /// The one input of [`plan`](crate::plan()) and [`compile`](crate::compile()).
 #[derive(Clone, Copy, Debug)]
@@ -30,6 +34,11 @@ pub struct Request<'a> {
     pub fragments: Option<&'a Fragments>,
     /// The tools offered.
     pub tools: Option<&'a Tools>,
+    /// The form that the answer must have.
+    pub format: Option<&'a ResponseFormat>,
+    /// Where a client marked the end of what should be cached: by entry, with the mark as JSON text. Where there are
+    /// any, no others are set.
+    pub marks: &'a [(Seq, Text)],
     /// What is said now, if it is not in the log; made by [`Log::draft`].
     pub input: Option<&'a Counted>,
     /// How many tokens stay free for the answer; `None` is the target's longest, at most a quarter of its window.
@@ -38,6 +47,8 @@ pub struct Request<'a> {
     pub session: Option<&'a Session>,
     /// The page of the previous call, to tell how much of it the provider's cache still holds.
     pub previous: Option<&'a Page>,
+    /// How many tokens of input its provider reported for it.
+    pub reported: Option<Tokens>,
 }
 
 impl<'a> Request<'a> {
@@ -51,26 +62,42 @@ impl<'a> Request<'a> {
             run: None,
             fragments: None,
             tools: None,
+            format: None,
+            marks: &[],
             input: None,
             reserve: None,
             session: None,
             previous: None,
+            reported: None,
         }
     }
 
     /// Returns what goes beside the history, and what is left for it.
     pub(crate) fn budget(&self) -> Result<Budget, Error> {
+        let target = self.target;
         // A window of nothing is one that nobody knows.
-        let window = self.target.window.filter(|window| *window > Tokens(0));
-        let longest = self.target.output_max;
+        let window = target.window.filter(|window| *window > Tokens(0));
+        let longest = target.output_max;
         let usual = || window.map_or(longest, |window| longest.min(Tokens(window.0 / 4)));
+        let reserve_out = self.reserve.unwrap_or_else(usual);
+        let has_tools = self.tools.is_some_and(|tools| !tools.list().is_empty());
+        let late = self.late_system_cost();
+        let is_late = |it: &Rendered| it.fragment.role == Role::System && it.fragment.placement != Placement::Head;
+        let fragment = |it: &Rendered| {
+            it.cost + target.message_overhead + if is_late(it) { late } else { Tokens(0) }
+        };
+        let new = self.previous.map_or(Tokens(0), |previous| self.new_since(previous));
+        let input_max = window.map(|window| target.input_max.unwrap_or(window).min(window - reserve_out));
         let budget = Budget {
             window,
-            reserve_out: self.reserve.unwrap_or_else(usual),
+            reserve_out,
+            input_max,
+            limit: input_max.map(|most| target.calibration.capacity(most, new, self.seen())),
             tools: self.tools.map_or(Tokens(0), |tools| tools.cost),
-            input: self.input.map_or(Tokens(0), |input| input.cost + self.target.message_overhead),
-            framing: self.target.request_overhead,
-            fragments: self.required().map(|it| it.cost + self.target.message_overhead).sum(),
+            input: self.input.map_or(Tokens(0), |input| input.cost + target.message_overhead),
+            framing: target.request_overhead + if has_tools { target.tools_overhead } else { Tokens(0) },
+            padding: if target.wire == Wire::Anthropic { Tokens(2 * (6 + target.message_overhead.0)) } else { Tokens(0) },
+            fragments: self.required().map(fragment).sum(),
         };
         match window {
             Some(window) if budget.reserve_out >= window => Err(Error::settings(
@@ -79,6 +106,51 @@ impl<'a> Request<'a> {
             )),
             _ => Ok(budget),
         }
+    }
+
+    /// What was counted of the page before, if its provider has reported it.
+    pub(crate) fn seen(&self) -> Option<Seen> {
+        let (previous, reported) = (self.previous?, self.reported?);
+        let tools = previous.tools.as_ref().map_or(Tokens(0), |tools| tools.cost);
+        let counted = previous.messages.iter().map(|message| message.cost).sum::<Tokens>() + tools;
+        Some(Seen { counted, reported })
+    }
+
+    /// What has come since the page before, at most.
+    fn new_since(&self, previous: &Page) -> Tokens {
+        let newest = previous.messages.iter().filter_map(|message| message.seq).max();
+        let first = newest.map_or(Seq(0), Seq::next);
+        let since = self.log.head().filter(|head| *head >= first);
+        let entries = since.map_or(Tokens(0), |last| {
+            let sums = self.log.total(Span { first, last });
+            sums.tokens + Tokens(sums.entries * self.target.message_overhead.0)
+        });
+        let fragments: Tokens = self.fragments.into_iter().flat_map(Fragments::list).map(|it| it.cost).sum();
+        let input = self.input.map_or(Tokens(0), |input| input.cost);
+        entries + fragments + input
+    }
+
+    /// What it costs to say that an instruction is one, where the target takes it in the user's place.
+    pub(crate) fn late_system_cost(&self) -> Tokens {
+        match self.target.late_system {
+            LateSystem::Keep => Tokens(0),
+            LateSystem::ToUser => self.log.counter().count(LATE_SYSTEM),
+        }
+    }
+
+    /// The session whose provider holds what this page need not say again.
+    pub(crate) fn held(&self) -> Option<&'a Session> {
+        let session = self.session.filter(|_| self.target.memory == Memory::Session)?;
+        let is_usable = session.acked().is_some() && session.acked() <= self.log.head();
+        let is_stale = self.policy.static_change == StaticChange::Reseed && self.has_changed_fixed(session);
+        (is_usable && !is_stale).then_some(session)
+    }
+
+    /// Whether a static fragment is not as the provider holds it.
+    pub(crate) fn has_changed_fixed(&self, session: &Session) -> bool {
+        let all = self.fragments.into_iter().flat_map(Fragments::list);
+        let mut fixed = all.filter(|it| it.fragment.lifecycle == Lifecycle::Static && !it.is_empty());
+        fixed.any(|it| !session.holds_fixed(&it.fragment.id, it.fingerprint))
     }
 
     /// The fragments that can't be left out.
@@ -95,6 +167,7 @@ impl<'a> Request<'a> {
         hasher.digest(self.fragments.map_or(Digest::default(), Fragments::digest));
         hasher.maybe(self.run.map(RunId::as_str));
         hasher.digest(self.tools.map_or(Digest::default(), |tools| tools.digest));
+        hasher.text(&format!("{:?} {:?}", self.format, self.marks));
         hasher.digest(self.input.map_or(Digest::default(), |input| input.digest));
         hasher.text(&format!("{:?} {:?} {}", self.reserve, self.session, self.log.counter().name()));
         hasher.finish()
@@ -102,13 +175,19 @@ impl<'a> Request<'a> {
 }
 
 /// How the window is divided.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Budget {
     pub(crate) window: Option<Tokens>,
     pub(crate) reserve_out: Tokens,
+    /// How much input the provider takes, by its own count.
+    pub(crate) input_max: Option<Tokens>,
+    /// How much input there may be, by our count.
+    limit: Option<Tokens>,
     pub(crate) tools: Tokens,
     pub(crate) input: Tokens,
     pub(crate) framing: Tokens,
+    /// Kept for what a format may need around a conversation, such as a first word of the user's.
+    pub(crate) padding: Tokens,
     /// Fragments that can't be left out.
     pub(crate) fragments: Tokens,
 }
@@ -116,41 +195,31 @@ pub(crate) struct Budget {
 impl Budget {
     /// What is left for history; unbounded windows have room for everything.
     pub(crate) fn room(&self) -> Tokens {
-        self.window.unwrap_or(Tokens(u64::MAX / 4)) - self.beside()
+        self.limit.unwrap_or(Tokens(u64::MAX / 4)) - self.beside()
     }
 
     /// By how much a history of this cost is too long.
     pub(crate) fn over(&self, history: Tokens) -> Tokens {
-        self.window.map_or(Tokens(0), |window| self.beside() + history - window)
+        self.limit.map_or(Tokens(0), |limit| self.beside() + history - limit)
+    }
+
+    /// The window by our count: what there is for input and answer.
+    pub(crate) fn counted_window(&self) -> Tokens {
+        self.limit.map_or(Tokens(u64::MAX), |limit| limit + self.reserve_out)
+    }
+
+    /// What must stay free for the provider's count to exceed ours, when this much is used.
+    pub(crate) fn allowance(&self, used: Tokens) -> Tokens {
+        match (self.input_max, self.limit) {
+            (Some(most), Some(limit)) if most > limit => {
+                scale(used, most.0 as f64 / limit.0.max(1) as f64).min(most) - used
+            }
+            _ => Tokens(0),
+        }
     }
 
     /// What goes beside the history.
     fn beside(&self) -> Tokens {
-        self.reserve_out + self.tools + self.input + self.framing + self.fragments
-    }
-}
-
-/// The tools offered to a model, counted once.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tools {
-    list: Arc<[Text]>,
-    /// What they cost on every call.
-    pub cost: Tokens,
-    /// What identifies them.
-    pub digest: Digest,
-}
-
-impl Tools {
-    /// Counts the definitions: each is JSON text in the wire's own form, kept byte for byte.
-    pub fn counted(definitions: impl IntoIterator<Item = Text>, counter: &dyn Count) -> Tools {
-        let list: Arc<[Text]> = definitions.into_iter().collect();
-        let mut hasher = Hasher::new();
-        list.iter().for_each(|definition| hasher.text(definition));
-        Tools { cost: list.iter().map(|definition| counter.count(definition)).sum(), digest: hasher.finish(), list }
-    }
-
-    /// Returns the definitions.
-    pub fn list(&self) -> &[Text] {
-        &self.list
+        self.tools + self.input + self.framing + self.fragments + self.padding
     }
 }

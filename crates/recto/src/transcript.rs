@@ -1,14 +1,25 @@
-//! Transcripts: somebody else's files, read as conversations.
+//! Transcripts: somebody else's files, read as conversations, and conversations written as such files.
 
+pub mod claude_code;
+pub mod codex;
 mod deepchat;
+mod detect;
+mod responses;
+mod stream_json;
+mod write;
 
+use crate::context::Context;
 use crate::entry::{Entry, Text};
 use crate::error::{Error, Place, places};
 use crate::log::Log;
-use crate::tokens::Count;
+use crate::tokens::{Count, Tokenizer};
 use crate::wire::json::{Fields, Source, place_of, without_lone_surrogates, without_position};
-use crate::wire::openai_chat;
+use crate::wire::{Decoded, Wire, openai_chat};
+use detect::Shape;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+pub use write::{Format, Session};
 
 /// The largest record that is read, in bytes.
 pub const RECORD_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -22,10 +33,23 @@ pub struct Conversation {
     pub entries: Vec<Entry>,
     /// The tools that were offered, each as JSON text.
     pub tools: Vec<Text>,
+    /// Where it is a client's request: what else that asked for.
+    pub asked: Option<Asked>,
     /// Where escapes of lone surrogates were replaced, because no text can hold them.
     pub replaced: Vec<Place>,
     /// What else was not taken as it was found.
     pub notes: Vec<String>,
+}
+
+/// What a client's request asked for beside its messages and tools.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Asked {
+    /// The format it was in.
+    pub wire: Wire,
+    /// The form the answer must have, as JSON text.
+    pub format: Option<Text>,
+    /// All fields that have no place of their own; they pass through to the same wire.
+    pub extra: Map<String, Value>,
 }
 
 impl Conversation {
@@ -37,19 +61,35 @@ impl Conversation {
         }
         Ok(log)
     }
+
+    fn of_request(decoded: Decoded, wire: Wire) -> Conversation {
+        let Decoded { entries, tools, format, extra, .. } = decoded;
+        Conversation { entries, tools, asked: Some(Asked { wire, format, extra }), ..Conversation::default() }
+    }
 }
 
-/// Reads a file of OpenAI-chat conversations: a request body, a bare array of messages, or one conversation a line
-/// with `id` and `messages`. The messages may be DeepChat's records instead, which may also stand one a line; they
-/// are known by what they hold. Nothing is returned unless all of it can be read.
+/// Reads a file of conversations; what kind of file it is shows in what it holds. One conversation each: a session of
+/// Claude Code, the stream that it prints, a rollout of Codex, an export of Recto. One or, one after the other, several:
+/// requests to OpenAI (Chat Completions or Responses) and Anthropic, bare arrays of their messages, records with `id`
+/// and `messages`, and records of DeepChat. Nothing is returned unless all of it can be read.
 pub fn read(text: &str) -> Result<Vec<Conversation>, Error> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let (text, offsets) = without_lone_surrogates(text);
     let found = places(&text, &offsets);
     let mut replaced = offsets.into_iter().zip(found).peekable();
     let source = Source { text: &text };
-    if let Some(conversation) = deepchat::lines(&source)? {
-        return Ok(vec![Conversation { replaced: replaced.map(|(_, place)| place).collect(), ..conversation }]);
+    let whole = match deepchat::lines(&source)? {
+        Some(conversation) => Some(vec![conversation]),
+        None if claude_code::is_session(&text) => Some(claude_code::read(&source)?),
+        None if stream_json::is_stream(&text) => Some(stream_json::read(&source)?),
+        None if codex::is_rollout(&text) => Some(codex::read(&source)?),
+        None => None,
+    };
+    if let Some(mut conversations) = whole {
+        if let Some(first) = conversations.first_mut() {
+            first.replaced = replaced.map(|(_, place)| place).collect();
+        }
+        return Ok(conversations);
     }
     let mut conversations = Vec::new();
     let mut records = serde_json::Deserializer::from_str(&text).into_iter::<&RawValue>();
@@ -78,18 +118,21 @@ fn conversation(source: &Source<'_>, record: &RawValue) -> Result<Conversation, 
         let (size, most) = (record.get().len() >> 20, RECORD_BYTES_MAX >> 20);
         return Err(source.refuse(record, format!("a record of {size} MiB; at most {most} MiB are read")));
     }
-    if record.get().starts_with('[') {
-        if deepchat::is_list(record) {
-            return deepchat::conversation(source, record);
+    match detect::shape(source, record)? {
+        Shape::DeepChat if record.get().starts_with('[') => return deepchat::conversation(source, record),
+        Shape::Messages(wire) if record.get().starts_with('[') => return list(source, record, wire),
+        Shape::Request(wire) => return request(source, record, wire),
+        Shape::Export => return export(source, record),
+        Shape::Unknown => {
+            return Err(source.refuse(record, "a record without \"messages\"").hinting(
+                "expected JSON such as {\"messages\": [{\"role\": …, \"content\": …}, …]}, a session of Claude Code or \
+                 Codex, or an export of Recto",
+            ));
         }
-        return Ok(Conversation { entries: openai_chat::messages(source, record)?, ..Conversation::default() });
+        Shape::DeepChat | Shape::Messages(_) => {}
     }
     let fields: Fields<'_> = source.read(record, "record")?;
-    let Some(messages) = fields.get("messages") else {
-        return Err(source
-            .refuse(record, "a record without \"messages\"")
-            .hinting("expected OpenAI-chat JSON: {\"messages\": [{\"role\": …, \"content\": …}, …]}"));
-    };
+    let Some(messages) = fields.get("messages") else { return Err(source.refuse(record, "a record without messages")) };
     let tools: Option<Vec<&RawValue>> = fields.get("tools").map(|raw| source.read(raw, "tools")).transpose()?.flatten();
     let id: Option<Text> = fields.get("id").map(|raw| source.read(raw, "id")).transpose()?.flatten();
     let found = if deepchat::is_list(messages) {
@@ -99,6 +142,49 @@ fn conversation(source: &Source<'_>, record: &RawValue) -> Result<Conversation, 
     };
     let tools = tools.unwrap_or_default().into_iter().map(|tool| tool.get().into()).collect();
     Ok(Conversation { id: id.or(found.id), tools, ..found })
+}
+
+/// A bare array of messages.
+fn list(source: &Source<'_>, record: &RawValue, wire: Wire) -> Result<Conversation, Error> {
+    match wire {
+        Wire::OpenaiChat => {
+            Ok(Conversation { entries: openai_chat::messages(source, record)?, ..Conversation::default() })
+        }
+        Wire::OpenaiResponses => within(source, record, "{\"input\":", wire),
+        Wire::Anthropic => within(source, record, "{\"messages\":", wire),
+    }
+}
+
+/// Reads a list as the one field of a request; errors point into the whole text.
+fn within(source: &Source<'_>, record: &RawValue, before: &str, wire: Wire) -> Result<Conversation, Error> {
+    let body = format!("{before}{}}}", record.get());
+    let decoded = wire.decode(&body).map_err(|error| moved(source, record, error, before.len()))?;
+    Ok(Conversation { asked: None, ..Conversation::of_request(decoded, wire) })
+}
+
+/// A request body; its messages keep what only their provider understands.
+fn request(source: &Source<'_>, record: &RawValue, wire: Wire) -> Result<Conversation, Error> {
+    let decoded = wire.decode(record.get()).map_err(|error| moved(source, record, error, 0))?;
+    Ok(Conversation::of_request(decoded, wire))
+}
+
+/// An error about a record, placed in the whole text.
+fn moved(source: &Source<'_>, record: &RawValue, error: Error, before: usize) -> Error {
+    error.shifted(source.place(record), before)
+}
+
+/// An export of Recto: its conversation, and the system prompt in front of it.
+fn export(source: &Source<'_>, record: &RawValue) -> Result<Conversation, Error> {
+    let imported = Context::from_json(record.get(), Tokenizer::Bytes4).map_err(|error| moved(source, record, error, 0))?;
+    let context = imported.context;
+    let mut entries: Vec<Entry> = context.store().back().map(|counted| counted.original().clone()).collect();
+    if !context.system_prompt().is_empty() {
+        entries.push(Entry::system(context.system_prompt()));
+    }
+    entries.reverse();
+    let left_out = imported.quarantined.len();
+    let notes = (left_out > 0).then(|| format!("{left_out} records that can't be entries were left out"));
+    Ok(Conversation { entries, notes: notes.into_iter().collect(), ..Conversation::default() })
 }
 
 /// An error at the place in the whole text, not in the record that could not be read.

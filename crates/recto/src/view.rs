@@ -5,17 +5,19 @@
 
 mod join;
 mod read;
+pub(crate) mod shape;
 
 use crate::edit::{Change, Edit, OpenCall, PartAt, Reason};
 use crate::entry::{Entry, Part, Role, Seq, Span, Status, Text};
 
-use crate::item::{Changed, Item, Kind, result_text};
+use crate::item::{Changed, Item, Kind};
+use crate::page::Page;
 use crate::policy::{AuthorRule, StatusRule};
 use crate::reader::Decided;
 use crate::receipt::{FateRow, Warning};
 use crate::request::Request;
 use crate::select;
-use crate::target::{Reasoned, Target};
+use crate::target::Target;
 use crate::tokens::{Count, Tokens};
 use std::collections::{HashMap, HashSet};
 
@@ -37,6 +39,10 @@ pub struct View<'a> {
     pub(crate) is_final: bool,
     pub(crate) counter: &'a dyn Count,
     pub(crate) overhead: Tokens,
+    /// What it costs to say that an instruction is one, where it stands in the user's place.
+    pub(crate) late_cost: Tokens,
+    /// Whether failed results say so in their texts.
+    pub(crate) tells_errors: bool,
 }
 
 /// What a view is made for.
@@ -90,7 +96,13 @@ impl<'a> View<'a> {
 
     /// Returns what its items cost.
     pub fn cost(&self) -> Tokens {
-        self.items.iter().map(Item::cost).sum()
+        let items: Tokens = self.items.iter().map(Item::cost).sum();
+        if self.late_cost == Tokens(0) {
+            return items;
+        }
+        let shown = self.items.iter().filter(|item| item.is_shown());
+        let late = shown.skip_while(|item| item.role() == Role::System).filter(|item| item.role() == Role::System);
+        items + Tokens(self.late_cost.0 * late.count() as u64)
     }
 
     /// Returns what a text costs here.
@@ -98,26 +110,30 @@ impl<'a> View<'a> {
         self.counter.count(text)
     }
 
-    /// Leaves out what the target takes from nobody.
+    /// Leaves out what the target takes from nobody, and tells in text what it has no field for.
     fn shape(&mut self, target: &Target) {
         for item in &mut self.items {
             let before = item.changed.len();
+            let reasoning = shape::reasoning_refused(item.entry.shown(), target);
             for (at, part) in item.entry.shown().iter().enumerate() {
-                if let Some(what) = refused(part, item.entry.role(), target) {
-                    item.changed.push((at, not_taken(what, None, Tokens(0))));
+                let is_reasoning = matches!(part, Part::Reasoning(_));
+                let what = if is_reasoning { reasoning } else { shape::refused(part, item.entry.role(), target) };
+                match (what, shape::told(part)) {
+                    (Some(what), _) => item.changed.push((at, shape::not_taken(what, None, Tokens(0)))),
+                    (None, Some(text)) => {
+                        let cost = self.counter.count(&text);
+                        item.changed.push((at, shape::not_taken("such pictures", Some(text), cost)));
+                    }
+                    (None, None) => {}
                 }
             }
             let mut answers_changed = false;
-            if !target.result_images {
-                let results = item.answers.iter_mut().filter_map(|answer| Some((answer.result?, &mut answer.changed)));
-                for (entry, changed) in results {
-                    let result = crate::item::as_result(entry);
-                    if result.content.iter().any(|piece| matches!(piece, crate::entry::Piece::Image(_))) {
-                        let text = result_text(result);
-                        let cost = self.counter.count(&text);
-                        *changed = Some(not_taken("pictures in tool results", Some(text), cost));
-                        answers_changed = true;
-                    }
+            let results = item.answers.iter_mut().filter_map(|answer| Some((answer.result?, &mut answer.changed)));
+            for (entry, changed) in results {
+                if let Some((what, text)) = shape::result_told(crate::item::as_result(entry), target) {
+                    let cost = self.counter.count(&text);
+                    *changed = Some(shape::not_taken(what, Some(text), cost));
+                    answers_changed = true;
                 }
             }
             if answers_changed || item.changed.len() > before {
@@ -283,7 +299,17 @@ impl<'a> View<'a> {
     fn replace(&mut self, at: PartAt, (item, answer): (usize, Option<usize>), changed: Changed) {
         let item = &mut self.items[item];
         match answer {
-            Some(answer) => item.answers[answer].changed = Some(changed),
+            Some(answer) => {
+                let answer = &mut item.answers[answer];
+                let is_error = answer.result.is_some_and(|entry| crate::item::as_result(entry).is_error);
+                answer.changed = Some(match &changed.text {
+                    Some(text) if is_error && self.tells_errors => {
+                        let text = shape::told_error(text);
+                        Changed { cost: self.counter.count(&text), text: Some(text), ..changed }
+                    }
+                    _ => changed,
+                });
+            }
             None => {
                 let why = (changed.by.clone(), changed.why.clone());
                 item.changed.retain(|(part, _)| *part != at.part);
@@ -294,6 +320,57 @@ impl<'a> View<'a> {
             }
         }
         item.recount(self.overhead, self.counter);
+    }
+
+    /// The steps whose reasoning can't stand behind what is on a page now: something before it has changed since it
+    /// was made, or an edit has taken reasoning out from between.
+    pub(crate) fn unbound(&self, page: &Page) -> Vec<Seq> {
+        let is_thought = |part: &Part| matches!(part, Part::Reasoning(_));
+        let taken_out = |item: &&Item<'_>| {
+            item.changed.iter().any(|(at, it)| it.is_edit && it.text.is_none() && is_thought(&item.parts()[*at]))
+        };
+        let newest_taken = self.items.iter().filter(taken_out).map(Item::seq).max();
+        let mut binding = page.tools_binding();
+        let mut unbound = Vec::new();
+        for message in &page.messages {
+            let mut thoughts = message.parts.iter().filter_map(|part| match part {
+                Part::Reasoning(it) => Some(it),
+                _ => None,
+            });
+            let is_broken = thoughts.any(|it| it.prefix != Some(binding.digest()));
+            let has_any = message.parts.iter().any(is_thought);
+            if is_broken || (has_any && message.seq < newest_taken) {
+                unbound.extend(message.seq);
+            }
+            binding.pass(message.role, message.author.as_deref(), &message.parts);
+        }
+        unbound
+    }
+
+    /// Leaves out the reasoning of some steps, because of what changed before them.
+    pub(crate) fn drop_reasoning(&mut self, steps: &[Seq]) {
+        for item in self.items.iter_mut().filter(|item| steps.contains(&item.seq())) {
+            for (at, part) in item.entry.shown().iter().enumerate() {
+                if matches!(part, Part::Reasoning(_)) && item.changed_part(at).is_none() {
+                    let (by, why) = ("bind".into(), Reason::PrefixChanged);
+                    item.changed.push((at, Changed { text: None, cost: Tokens(0), by, why, is_edit: false }));
+                }
+            }
+            if item.kind == Kind::Message && !item.says_something() {
+                item.hidden.get_or_insert(("bind".into(), Reason::PrefixChanged));
+            }
+            item.recount(self.overhead, self.counter);
+        }
+    }
+
+    /// Whether the model is in the middle of its work, and its reasoning is on the page.
+    pub(crate) fn has_open_round(&self, request: &Request<'_>) -> bool {
+        let last = self.items.iter().rfind(|item| item.is_shown() && item.is_main());
+        let thinks = |item: &Item<'_>| {
+            let thoughts = item.parts().iter().enumerate().filter(|(_, part)| matches!(part, Part::Reasoning(_)));
+            item.is_shown() && thoughts.into_iter().any(|(at, _)| item.changed_part(at).is_none())
+        };
+        request.input.is_none() && last.is_some_and(|item| item.kind == Kind::Step) && self.items.iter().any(thinks)
     }
 
     /// The parts that an edit has changed.
@@ -329,20 +406,4 @@ fn broken_off(entry: &Entry) -> String {
     let reason = entry.meta.get("error").and_then(|reason| reason.as_str());
     let reason = reason.map_or(String::new(), |reason| format!("\nReason: {reason}"));
     format!("{what}{reason}")
-}
-
-/// What the target does not take of a part in this role.
-fn refused(part: &Part, role: Role, target: &Target) -> Option<&'static str> {
-    match part {
-        Part::Reasoning(_) if target.reasoning == Reasoned::Dropped => Some("reasoning from earlier turns"),
-        Part::Opaque { provider, .. } if *provider != target.provider => Some("content of another provider"),
-        Part::Image(_) | Part::Audio(_) | Part::Document(_) | Part::File { .. } if role != Role::User => {
-            Some("media that isn't the user's")
-        }
-        _ => None,
-    }
-}
-
-fn not_taken(what: &'static str, text: Option<Text>, cost: Tokens) -> Changed {
-    Changed { text, cost, by: "shape".into(), why: Reason::NotTaken { what: what.into() }, is_edit: false }
 }

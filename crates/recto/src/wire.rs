@@ -1,14 +1,183 @@
 //! Wires: providers' formats. Every wire has `encode`, `decode` and `validate`.
 
+pub mod anthropic;
+mod ids;
 pub(crate) mod json;
 pub mod openai_chat;
+pub mod openai_responses;
+pub mod sse;
+pub(crate) mod write;
 
-use crate::digest::Digest;
-use crate::entry::Text;
+use crate::entry::{Entry, Text};
+use crate::error::Error;
+use crate::nearest::probably;
+use crate::page::Page;
+use crate::target::Target;
 use crate::tokens::Tokens;
 use serde::{Deserialize, Serialize};
-use std::borrow::Cow;
+use serde_json::{Map, Value};
 use std::fmt;
+use std::str::FromStr;
+
+pub use ids::{CALL_ID_MAX, TOOL_NAME_MAX, call_id, tool_name};
+pub(crate) use ids::{Ids, accepted};
+
+/// The most tools in a request to OpenAI, and the most calls in one of its messages.
+pub const TOOLS_MAX: usize = 128;
+
+/// A provider's format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Wire {
+    /// OpenAI Chat Completions, which many servers speak.
+    OpenaiChat,
+    /// OpenAI Responses.
+    OpenaiResponses,
+    /// Anthropic Messages.
+    Anthropic,
+}
+
+impl Wire {
+    /// All wires there are.
+    pub const ALL: [Wire; 3] = [Wire::OpenaiChat, Wire::OpenaiResponses, Wire::Anthropic];
+
+    /// Returns its name, as it is spelled in files and on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Wire::OpenaiChat => "openai_chat",
+            Wire::OpenaiResponses => "openai_responses",
+            Wire::Anthropic => "anthropic",
+        }
+    }
+
+    /// Writes the body of a request for a page.
+    pub fn encode(self, page: &Page, target: &Target) -> Vec<u8> {
+        self.encode_with(page, target, &Map::new())
+    }
+
+    /// Writes the body of a request for a page, with fields of the host's own. They win over what a page brings on its
+    /// own account, such as the longest answer; what the page holds can't be overridden.
+    pub fn encode_with(self, page: &Page, target: &Target, extra: &Map<String, Value>) -> Vec<u8> {
+        match self {
+            Wire::OpenaiChat => openai_chat::encode_with(page, target, extra),
+            Wire::OpenaiResponses => openai_responses::encode_with(page, target, extra),
+            Wire::Anthropic => anthropic::encode_with(page, target, extra),
+        }
+    }
+
+    /// Reads the body of a request.
+    pub fn decode(self, body: &str) -> Result<Decoded, Error> {
+        match self {
+            Wire::OpenaiChat => openai_chat::decode(body),
+            Wire::OpenaiResponses => openai_responses::decode(body),
+            Wire::Anthropic => anthropic::decode(body),
+        }
+    }
+
+    /// Reads the body of a response that was not streamed.
+    pub fn decode_reply(self, body: &str) -> Result<Reply, Error> {
+        match self {
+            Wire::OpenaiChat => openai_chat::decode_reply(body),
+            Wire::OpenaiResponses => openai_responses::decode_reply(body),
+            Wire::Anthropic => anthropic::decode_reply(body),
+        }
+    }
+
+    /// Returns a reader of a streamed response.
+    pub fn stream(self) -> Stream {
+        match self {
+            Wire::OpenaiChat => Stream::OpenaiChat(Box::default()),
+            Wire::OpenaiResponses => Stream::OpenaiResponses(Box::default()),
+            Wire::Anthropic => Stream::Anthropic(Box::default()),
+        }
+    }
+
+    /// Returns every rule that a body breaks; none means that the provider takes its form.
+    pub fn validate(self, body: &[u8]) -> Vec<Violation> {
+        match self {
+            Wire::OpenaiChat => openai_chat::validate(body),
+            Wire::OpenaiResponses => openai_responses::validate(body),
+            Wire::Anthropic => anthropic::validate(body),
+        }
+    }
+}
+
+impl fmt::Display for Wire {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Wire {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Wire, Error> {
+        let names = Wire::ALL.map(Wire::name);
+        Wire::ALL.into_iter().find(|wire| wire.name() == name).ok_or_else(|| {
+            let meant = probably(name, names).map_or(String::new(), |near| format!("did you mean {near:?}? "));
+            Error::settings(format!("unknown wire {name:?}"), format!("{meant}known wires: {}", names.join(", ")))
+        })
+    }
+}
+
+/// A request body, read.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Decoded {
+    /// The model it names.
+    pub model: Option<Text>,
+    /// The messages, as entries. Reasoning that a provider sealed is bound to what stands before it here.
+    pub entries: Vec<Entry>,
+    /// The tools, each as JSON text, exactly as given.
+    pub tools: Vec<Text>,
+    /// The form the answer must have, as JSON text in this wire's own shape.
+    pub format: Option<Text>,
+    /// Where the client marked the end of what should be cached.
+    pub marks: Vec<GivenMark>,
+    /// All other fields.
+    pub extra: Map<String, Value>,
+}
+
+/// A cache mark that a client set on a part of a message.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GivenMark {
+    /// Which of the entries.
+    pub entry: usize,
+    /// The mark itself, as JSON text.
+    pub mark: Text,
+}
+
+/// A response, read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reply {
+    /// The model's message; if it was broken off, its status says so.
+    pub entry: Entry,
+    /// The provider's name of the response.
+    pub id: Option<Text>,
+    /// The model that answered.
+    pub model: Option<Text>,
+    /// Why it ended, if the provider says so.
+    pub stop: Option<Stop>,
+    /// What it used, if the provider says so.
+    pub usage: Option<Usage>,
+}
+
+/// Why an answer ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stop {
+    /// The model was done.
+    End,
+    /// It had reached the longest answer that was allowed.
+    Length,
+    /// It calls tools.
+    Calls,
+    /// It refused, or was filtered.
+    Refused,
+    /// It waits to be asked to go on.
+    Paused,
+    /// The window was full.
+    Window,
+}
 
 /// What a provider reports a call to have used, with one meaning for all providers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,6 +190,38 @@ pub struct Usage {
     pub written: Tokens,
     /// Output, reasoning included.
     pub output: Tokens,
+}
+
+/// Reads a streamed response event by event. What is there when the stream ends is never lost: without its proper end
+/// the entry's status is an error.
+#[derive(Debug)]
+pub enum Stream {
+    /// OpenAI Chat Completions.
+    OpenaiChat(Box<openai_chat::Stream>),
+    /// OpenAI Responses.
+    OpenaiResponses(Box<openai_responses::Stream>),
+    /// Anthropic Messages.
+    Anthropic(Box<anthropic::Stream>),
+}
+
+impl Stream {
+    /// Takes the data of one event.
+    pub fn event(&mut self, data: &str) -> Result<(), Error> {
+        match self {
+            Stream::OpenaiChat(stream) => stream.event(data),
+            Stream::OpenaiResponses(stream) => stream.event(data),
+            Stream::Anthropic(stream) => stream.event(data),
+        }
+    }
+
+    /// Returns what was said.
+    pub fn finish(self) -> Result<Reply, Error> {
+        match self {
+            Stream::OpenaiChat(stream) => stream.finish(),
+            Stream::OpenaiResponses(stream) => stream.finish(),
+            Stream::Anthropic(stream) => stream.finish(),
+        }
+    }
 }
 
 /// A rule that a body breaks.
@@ -36,15 +237,4 @@ impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.at, self.what)
     }
-}
-
-/// Returns a name that a provider accepts: itself where it fits, else what can be kept of it and a digest, so that
-/// different names stay different and both sides of a call agree.
-pub(crate) fn accepted<'n>(name: &'n str, longest: usize, takes: impl Fn(char) -> bool) -> Cow<'n, str> {
-    if !name.is_empty() && name.len() <= longest && name.chars().all(&takes) {
-        return Cow::Borrowed(name);
-    }
-    let digest = Digest::of(name.as_bytes()).to_string();
-    let kept: String = name.chars().filter(|c| takes(*c)).take(longest - 13).collect();
-    Cow::Owned(format!("{kept}_{}", &digest[..12]))
 }

@@ -1,7 +1,7 @@
 //! What is worked out once for every entry: its cost, its digest, and what of it a view may show.
 
 use crate::digest::{Digest, Hasher};
-use crate::entry::{Arguments, Entry, Media, Part, Piece, Redaction, Role, Seq};
+use crate::entry::{Arguments, Entry, Media, Part, Piece, Reasoning, Redaction, Role, Seq};
 use crate::tokens::{Count, Tokens};
 use std::sync::Arc;
 
@@ -125,7 +125,11 @@ fn without(text: &str, spans: &[&Redaction]) -> String {
 fn replace_text(part: &mut Part, at: usize, new: String) {
     match part {
         Part::Text { text } => *text = new.into(),
-        Part::Reasoning(reasoning) => reasoning.text = new.into(),
+        // What the provider sealed holds what is redacted, or is a seal over other words.
+        Part::Reasoning(it) => {
+            let (provider, model) = (it.provider.clone(), it.model.clone());
+            *it = Reasoning { text: new.into(), provider, model, ..Reasoning::default() };
+        }
         Part::Call(call) => {
             call.arguments = match call.arguments {
                 Arguments::String(_) => Arguments::String(new.into()),
@@ -176,8 +180,10 @@ pub(crate) fn cost_of(part: &Part, counter: &dyn Count) -> Tokens {
     match part {
         Part::Text { text } => counter.count(text),
         Part::Reasoning(reasoning) => {
-            let hidden = reasoning.encrypted.as_ref().map_or(Tokens(0), |payload| Tokens(payload.len() as u64 / 4));
-            counter.count(&reasoning.text) + hidden
+            // Where a provider shows nothing of its reasoning, the signature is what carries it.
+            let sealed = reasoning.signature.as_ref().filter(|_| reasoning.text.is_empty());
+            let hidden = reasoning.encrypted.as_ref().or(reasoning.item.as_ref()).or(sealed);
+            counter.count(&reasoning.text) + Tokens(hidden.map_or(0, |payload| payload.len() as u64 / 4))
         }
         Part::Call(call) => counter.count(&call.name) + counter.count(call.arguments.as_str()),
         Part::Result(result) => {
@@ -211,7 +217,7 @@ fn hash_part(part: &Part, hasher: &mut Hasher) {
         Part::Reasoning(it) => {
             hasher.number(1);
             hasher.text(&it.text);
-            [&it.provider, &it.model, &it.signature, &it.encrypted]
+            [&it.provider, &it.model, &it.signature, &it.encrypted, &it.item]
                 .iter()
                 .for_each(|text| hasher.maybe(text.as_deref()));
         }

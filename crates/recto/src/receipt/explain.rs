@@ -22,7 +22,18 @@ impl fmt::Display for Receipt {
         write!(f, "{}", self.ledger)?;
         writeln!(f, "  cache    {}", self.prefix)?;
         let money = &self.money;
-        writeln!(f, "  money    {:.6} USD = {} cached + {} fresh tokens", money.usd, money.cached, money.fresh)?;
+        if let Some(it) = &self.calibration {
+            let learned = match it.calls {
+                0 => "not learned from any call yet".to_string(),
+                calls => format!("learned from {calls} calls"),
+            };
+            writeln!(f, "  counted  × {:.3} ({learned}): the provider will count about {}", it.factor, it.expected)?;
+        }
+        let kinds = [(money.cached, "cached"), (money.written, "written"), (money.plain, "plain")];
+        let spent: Vec<String> =
+            kinds.iter().filter(|(it, _)| *it > Tokens(0)).map(|(it, name)| format!("{it} {name}")).collect();
+        let spent = if spent.is_empty() { "no".to_string() } else { spent.join(" + ") };
+        writeln!(f, "  money    {:.6} USD = {spent} tokens of input", money.usd)?;
         for warning in &self.warnings {
             writeln!(f, "  warning  {warning}")?;
         }
@@ -32,6 +43,7 @@ impl fmt::Display for Receipt {
                 FragmentFate::Empty => "is empty, and left out",
                 FragmentFate::Shed => "was left out: no room beside the history",
                 FragmentFate::Held => "is held by the provider",
+                FragmentFate::StaticChanged => "has changed since the provider got it, and is sent once more",
             };
             writeln!(f, "  fragment {} ({} tokens) {fate}", row.id, row.cost)?;
         }
@@ -83,12 +95,17 @@ impl fmt::Display for FateRow {
 impl fmt::Display for Ledger {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.window, self.left()) {
-            (Some(window), Some(left)) => writeln!(
-                f,
-                "  window   {window} = {} used + {} reserved for the answer + {left} left",
-                self.used(),
-                self.reserve_out
-            )?,
+            (Some(window), Some(left)) => {
+                write!(f, "  window   {window} = {} used + ", self.used())?;
+                if self.allowance > Tokens(0) {
+                    write!(f, "{} allowed for the provider's own count + ", self.allowance)?;
+                }
+                write!(f, "{} reserved for the answer + ", self.reserve_out)?;
+                if let Some(most) = self.input_max {
+                    write!(f, "{} more than it takes as input + ", window - self.reserve_out - most)?;
+                }
+                writeln!(f, "{left} left")?;
+            }
             _ => writeln!(f, "  window   unbounded: {} used", self.used())?,
         }
         let kinds = [
@@ -143,6 +160,15 @@ impl fmt::Display for Warning {
             }
             Warning::TargetUnmet { cost, target } => {
                 write!(f, "history costs {cost}, more than the policy wants ({target}): the rest may not go")
+            }
+            Warning::StaticChanged => {
+                write!(f, "a static fragment is not as the provider holds it; everything is sent")
+            }
+            Warning::ToolNotTaken { tool } => write!(f, "the target can't be offered the tool {tool}"),
+            Warning::FormatNotTaken => write!(f, "the target can't be told which form the answer must have"),
+            Warning::LineAdded { text } => write!(f, "the format wants the user's words here: {text:?} was added"),
+            Warning::CutInOpenRound => {
+                write!(f, "history was cut while calls were open, since it would not have fitted; reasoning went with it")
             }
             Warning::TooMany { what } => write!(f, "too many {what}: the oldest were not read"),
             Warning::ReadBound { from } => write!(f, "planning read no further back than {from}"),

@@ -37,6 +37,8 @@ pub(super) fn join<'a>(window: Window<'a>, request: &Request<'a>, decided: Decid
         is_final: false,
         counter: request.log.counter(),
         overhead: request.target.message_overhead,
+        late_cost: request.late_system_cost(),
+        tells_errors: request.target.tells_errors,
     };
     let mut join = Join { view, decided, purpose, calls: HashMap::new(), notes: HashMap::new(), request };
     let window = &join.view.window;

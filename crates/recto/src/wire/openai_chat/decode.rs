@@ -1,14 +1,15 @@
 //! From body to entries: every mistake is named with its position, and nothing is half-read.
 
-use super::{Decoded, Reply};
 use crate::entry::{Call, Entry, Media, Part, Piece, Reasoning, Role, Text, ToolResult};
 use crate::error::Error;
-use crate::tokens::Tokens;
-use crate::wire::Usage;
 use crate::wire::json::{Fields, Source, place_of, without_position};
+use crate::wire::{Decoded, GivenMark, Wire};
 use serde::Deserialize;
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+
+/// What cache marks are called: by OpenAI itself, and by a router to several providers.
+const MARKS: [&str; 2] = ["prompt_cache_breakpoint", "cache_control"];
 
 /// Reads a request body.
 pub fn decode(body: &str) -> Result<Decoded, Error> {
@@ -18,77 +19,175 @@ pub fn decode(body: &str) -> Result<Decoded, Error> {
     for (name, raw) in fields {
         match name.as_str() {
             "model" => decoded.model = source.read(raw, "model")?,
-            "messages" => decoded.entries = messages(&source, raw)?,
-            "tools" => {
-                let tools: Vec<&RawValue> = source.read(raw, "tools")?;
-                decoded.tools = tools.into_iter().map(|tool| tool.get().into()).collect();
+            "messages" => {
+                let list: Vec<&RawValue> = source.read(raw, "messages")?;
+                for (at, message) in list.into_iter().enumerate() {
+                    let read = record(&source, message, at)?;
+                    decoded.marks.extend(read.mark.map(|mark| GivenMark { entry: at, mark }));
+                    decoded.entries.push(read.entry);
+                }
             }
+            "tools" => {
+                let tools: Option<Vec<&RawValue>> = source.read(raw, "tools")?;
+                decoded.tools = tools.unwrap_or_default().into_iter().map(|tool| tool.get().into()).collect();
+            }
+            "response_format" => decoded.format = (raw.get() != "null").then(|| raw.get().into()),
             _ => drop(decoded.extra.insert(name, source.read(raw, "field")?)),
         }
     }
     Ok(decoded)
 }
 
-/// Reads a response body that was not streamed.
-pub fn decode_reply(body: &str) -> Result<Reply, Error> {
-    let source = Source { text: body };
-    let fields: Fields<'_> = top(body)?;
-    let Some(choices) = fields.get("choices") else {
-        return Err(Error::input("no \"choices\" in it").hinting("is this a Chat Completions response?"));
-    };
-    let choices: Vec<Fields<'_>> = source.read(choices, "choices")?;
-    let Some(message) = choices.first().and_then(|choice| choice.get("message")) else {
-        return Err(Error::input("no message in its first choice"));
-    };
-    let entry = entry(&source, message, 0)?;
-    if entry.role != Role::Assistant {
-        return Err(source.refuse(message, "the reply is not an assistant's"));
-    }
-    let usage = fields.get("usage").map(|raw| usage(&source, raw)).transpose()?.flatten();
-    Ok(Reply { entry, usage })
-}
-
-fn top(body: &str) -> Result<Fields<'_>, Error> {
+pub(super) fn top(body: &str) -> Result<Fields<'_>, Error> {
     serde_json::from_str(body).map_err(|error| Error::input(without_position(&error)).at(place_of(body, &error)))
 }
 
-/// Reads an array of messages that is part of a larger text.
+/// Reads an array of messages that is part of somebody's file. Fields that have no place here are kept beside the
+/// entry, and are never sent to a provider.
 pub(crate) fn messages(source: &Source<'_>, raw: &RawValue) -> Result<Vec<Entry>, Error> {
     // The lifetime of `raw` is that of the text, but a field of a map can't say so.
     let list: Vec<&RawValue> = source.read(raw, "messages")?;
-    list.into_iter().enumerate().map(|(at, message)| entry(source, message, at)).collect()
+    list.into_iter().enumerate().map(|(at, message)| Ok(entry(source, message, at, For::File)?.entry)).collect()
 }
 
-fn entry(source: &Source<'_>, raw: &RawValue, at: usize) -> Result<Entry, Error> {
+/// Reads a message of a request or a response: fields that have no place here go back to the provider.
+pub(super) fn record(source: &Source<'_>, raw: &RawValue, at: usize) -> Result<Read, Error> {
+    entry(source, raw, at, For::Provider)
+}
+
+/// A message, read.
+pub(super) struct Read {
+    pub(super) entry: Entry,
+    /// The cache mark behind its content, as JSON text.
+    mark: Option<Text>,
+}
+
+/// Where the message comes from.
+#[derive(Clone, Copy, PartialEq)]
+enum For {
+    File,
+    Provider,
+}
+
+/// What is gathered of a message on the way.
+#[derive(Default)]
+struct Parts {
+    list: Vec<Part>,
+    /// Fields of parts that have no place, by the part's number.
+    fields: Map<String, Value>,
+    mark: Option<Text>,
+}
+
+impl Parts {
+    /// Adds a part, and what its record held beyond it; a cache mark is taken off.
+    fn push(&mut self, source: &Source<'_>, part: Part, rest: Fields<'_>) -> Result<(), Error> {
+        let mut kept = Map::new();
+        for (name, raw) in rest {
+            if MARKS.contains(&name.as_str()) {
+                self.mark = (raw.get() != "null").then(|| raw.get().into()).or(self.mark.take());
+            } else if !is_nothing(raw) {
+                kept.insert(name.clone(), source.read(raw, &name)?);
+            }
+        }
+        if !kept.is_empty() {
+            self.fields.insert(self.list.len().to_string(), Value::Object(kept));
+        }
+        self.list.push(part);
+        Ok(())
+    }
+}
+
+/// Whether a field says nothing.
+fn is_nothing(raw: &RawValue) -> bool {
+    let text = raw.get();
+    text == "null"
+        || ["[]", "{}"].iter().any(|it| text.bytes().filter(|byte| !byte.is_ascii_whitespace()).eq(it.bytes()))
+}
+
+fn entry(source: &Source<'_>, raw: &RawValue, at: usize, whose: For) -> Result<Read, Error> {
     let mut fields: Fields<'_> = source.read(raw, &format!("messages[{at}]"))?;
     let role = role(source, raw, &mut fields, at)?;
     let content = fields.remove("content");
-    let mut parts = Vec::new();
-    if let Some(raw) = fields.remove("reasoning_content") {
-        let text: Option<Text> = source.read(raw, "reasoning_content")?;
-        let thought = text.filter(|text| !text.is_empty() && role == Role::Assistant);
-        parts.extend(thought.map(|text| Part::Reasoning(Reasoning { text, ..Reasoning::default() })));
-    }
+    let mut parts = Parts::default();
+    thought(source, role, &mut fields, &mut parts, whose)?;
     if role == Role::Tool {
-        parts.push(Part::Result(result(source, raw, &mut fields, content, at)?));
+        let mut pieces = Parts::default();
+        let result = result(source, raw, &mut fields, content, &mut pieces, at)?;
+        parts = Parts { list: vec![Part::Result(result)], ..pieces };
     } else if let Some(raw) = content {
-        parts.extend(contents(source, raw)?);
+        contents(source, raw, &mut parts)?;
+    }
+    if whose == For::Provider {
+        refused(source, &mut fields, &mut parts)?;
     }
     if let Some(raw) = fields.remove("tool_calls") {
         let calls: Option<Vec<&RawValue>> = source.read(raw, "tool_calls")?;
         for raw in calls.unwrap_or_default() {
-            parts.push(Part::Call(call(source, raw)?));
+            let (call, rest) = call(source, raw, whose)?;
+            parts.push(source, Part::Call(call), rest)?;
         }
     }
-    let mut entry = Entry::new(role, parts);
+    let mut entry = Entry::new(role, parts.list);
     if role != Role::Tool {
         entry.author = fields.remove("name").map(|raw| source.read(raw, "name")).transpose()?.flatten();
     }
-    for (name, raw) in fields {
+    let mut rest = Map::new();
+    for (name, raw) in fields.into_iter().filter(|(_, raw)| whose == For::File || !is_nothing(raw)) {
         let value: Value = source.read(raw, &name)?;
-        entry.extra.insert(name, value);
+        rest.insert(name, value);
     }
-    Ok(entry)
+    match whose {
+        For::File => entry.extra = rest,
+        For::Provider => {
+            let kept = [("message", rest), ("parts", parts.fields)].into_iter().filter(|(_, kept)| !kept.is_empty());
+            let kept: Map<String, Value> = kept.map(|(name, kept)| (name.to_string(), Value::Object(kept))).collect();
+            if !kept.is_empty() {
+                entry.extra.insert(Wire::OpenaiChat.name().into(), Value::Object(kept));
+            }
+        }
+    }
+    Ok(Read { entry, mark: parts.mark })
+}
+
+/// Reads what a model thought: some servers call it by another name.
+fn thought(
+    source: &Source<'_>,
+    role: Role,
+    fields: &mut Fields<'_>,
+    parts: &mut Parts,
+    whose: For,
+) -> Result<(), Error> {
+    let mut found: Option<Text> = None;
+    if let Some(raw) = fields.remove("reasoning_content") {
+        found = source.read(raw, "reasoning_content")?;
+    }
+    let is_text = |raw: &&RawValue| raw.get().starts_with('"') && whose == For::Provider && role == Role::Assistant;
+    if fields.get("reasoning").is_some_and(is_text)
+        && let Some(raw) = fields.remove("reasoning")
+    {
+        let text: Text = source.read(raw, "reasoning")?;
+        found = found.filter(|found| !found.is_empty()).or(Some(text));
+    }
+    let thought = found.filter(|text| !text.is_empty() && role == Role::Assistant);
+    parts.list.extend(thought.map(|text| Part::Reasoning(Reasoning { text, ..Reasoning::default() })));
+    Ok(())
+}
+
+/// Reads a refusal that stands beside the content, and refuses calls of a kind that is gone.
+fn refused(source: &Source<'_>, fields: &mut Fields<'_>, parts: &mut Parts) -> Result<(), Error> {
+    if let Some(raw) = fields.remove("refusal") {
+        let text: Option<Text> = source.read(raw, "refusal")?;
+        parts.list.extend(text.filter(|text| !text.is_empty()).map(|text| Part::Opaque {
+            provider: "openai".into(),
+            payload: json!({"type": "refusal", "refusal": &*text}).to_string().into(),
+        }));
+    }
+    match fields.get("function_call").filter(|raw| !is_nothing(raw)) {
+        Some(raw) => Err(source
+            .refuse(raw, "\"function_call\" is not taken")
+            .hinting("it was replaced by \"tool_calls\", each with an id")),
+        None => Ok(()),
+    }
 }
 
 fn role(source: &Source<'_>, raw: &RawValue, fields: &mut Fields<'_>, at: usize) -> Result<Role, Error> {
@@ -115,6 +214,7 @@ fn result(
     raw: &RawValue,
     fields: &mut Fields<'_>,
     content: Option<&RawValue>,
+    parts: &mut Parts,
     at: usize,
 ) -> Result<ToolResult, Error> {
     let Some(id) = fields.remove("tool_call_id") else {
@@ -122,8 +222,8 @@ fn result(
     };
     let call: Text = source.read(id, "tool_call_id")?;
     let is_error = fields.remove("is_error").map(|raw| source.read(raw, "is_error")).transpose()?.unwrap_or(false);
-    let parts = content.map(|raw| contents(source, raw)).transpose()?.unwrap_or_default();
-    let pieces = parts.into_iter().map(|part| match part {
+    content.map_or(Ok(()), |raw| contents(source, raw, parts))?;
+    let pieces = std::mem::take(&mut parts.list).into_iter().map(|part| match part {
         Part::Text { text } => Ok(Piece::Text { text }),
         Part::Image(media) => Ok(Piece::Image(media)),
         _ => Err(source.refuse(raw, format!("messages[{at}]: a tool result holds text and pictures only"))),
@@ -131,16 +231,21 @@ fn result(
     Ok(ToolResult { call: call.into(), content: pieces.collect::<Result<_, _>>()?, is_error })
 }
 
-fn contents(source: &Source<'_>, raw: &RawValue) -> Result<Vec<Part>, Error> {
+fn contents(source: &Source<'_>, raw: &RawValue, parts: &mut Parts) -> Result<(), Error> {
     match raw.get().as_bytes().first() {
-        Some(b'n') => Ok(Vec::new()),
+        Some(b'n') => Ok(()),
         Some(b'"') => {
             let text: Text = source.read(raw, "content")?;
-            Ok(if text.is_empty() { Vec::new() } else { vec![Part::Text { text }] })
+            parts.list.extend((!text.is_empty()).then_some(Part::Text { text }));
+            Ok(())
         }
         Some(b'[') => {
-            let parts: Vec<&RawValue> = source.read(raw, "content")?;
-            parts.into_iter().map(|raw| part(source, raw)).collect()
+            let list: Vec<&RawValue> = source.read(raw, "content")?;
+            for raw in list {
+                let (part, rest) = part(source, raw)?;
+                parts.push(source, part, rest)?;
+            }
+            Ok(())
         }
         _ => Err(source.refuse(raw, "content is neither a string, a list of parts, nor null")),
     }
@@ -165,35 +270,38 @@ struct File {
     file_data: Option<Text>,
 }
 
-fn part(source: &Source<'_>, raw: &RawValue) -> Result<Part, Error> {
-    let fields: Fields<'_> = source.read(raw, "content part")?;
-    let field =
-        |name: &str| fields.get(name).copied().ok_or_else(|| source.refuse(raw, format!("a part without {name:?}")));
+/// Reads a part, and returns it with the fields of its record that have no place in it.
+fn part<'t>(source: &Source<'t>, raw: &'t RawValue) -> Result<(Part, Fields<'t>), Error> {
+    let mut fields: Fields<'t> = source.read(raw, "content part")?;
+    let mut field =
+        |name: &str| fields.remove(name).ok_or_else(|| source.refuse(raw, format!("a part without {name:?}")));
     let kind: String = source.read(field("type")?, "type")?;
-    match kind.as_str() {
-        "text" => Ok(Part::Text { text: source.read(field("text")?, "text")? }),
+    let part = match kind.as_str() {
+        "text" => Part::Text { text: source.read(field("text")?, "text")? },
         "image_url" => {
             let Image { url, detail } = source.read(field("image_url")?, "image_url")?;
-            Ok(Part::Image(Media { url, name: None, detail }))
+            Part::Image(Media { url, name: None, detail })
         }
         "input_audio" => {
             let Audio { data, format } = source.read(field("input_audio")?, "input_audio")?;
-            Ok(Part::Audio(Media {
-                url: format!("data:audio/{format};base64,{data}").into(),
-                name: None,
-                detail: None,
-            }))
+            let url = format!("data:audio/{format};base64,{data}").into();
+            Part::Audio(Media { url, name: None, detail: None })
         }
         "file" => match source.read(field("file")?, "file")? {
-            File { file_id: Some(id), .. } => Ok(Part::File { id }),
-            File { file_data: Some(url), filename: name, .. } => Ok(Part::Document(Media { url, name, detail: None })),
-            _ => Err(source.refuse(raw, "a file with neither file_id nor file_data")),
+            File { file_id: Some(id), .. } => Part::File { id },
+            File { file_data: Some(url), filename: name, .. } => Part::Document(Media { url, name, detail: None }),
+            _ => return Err(source.refuse(raw, "a file with neither file_id nor file_data")),
         },
-        "refusal" => Ok(Part::Opaque { provider: "openai".into(), payload: raw.get().into() }),
-        _ => Err(source
-            .refuse(raw, format!("unknown part type {kind:?}"))
-            .hinting("known types: text, image_url, input_audio, file, refusal")),
-    }
+        "refusal" => {
+            let payload = raw.get().into();
+            return Ok((Part::Opaque { provider: "openai".into(), payload }, Fields::new()));
+        }
+        _ => {
+            let error = source.refuse(raw, format!("unknown part type {kind:?}"));
+            return Err(error.hinting("known types: text, image_url, input_audio, file, refusal"));
+        }
+    };
+    Ok((part, fields))
 }
 
 #[derive(Deserialize)]
@@ -203,48 +311,35 @@ struct Function {
     arguments: Option<Value>,
 }
 
-fn call(source: &Source<'_>, raw: &RawValue) -> Result<Call, Error> {
-    let fields: Fields<'_> = source.read(raw, "tool call")?;
-    let field = |name: &str| {
-        fields.get(name).copied().ok_or_else(|| source.refuse(raw, format!("a tool call without {name:?}")))
-    };
+#[derive(Deserialize)]
+struct Custom {
+    name: Text,
+    input: Text,
+}
+
+/// Reads a call, and returns it with the fields of its record that have no place in it.
+fn call<'t>(source: &Source<'t>, raw: &'t RawValue, whose: For) -> Result<(Call, Fields<'t>), Error> {
+    let mut fields: Fields<'t> = source.read(raw, "tool call")?;
     let kind: Option<String> = fields.get("type").map(|raw| source.read(raw, "type")).transpose()?;
-    if let Some(kind) = kind.filter(|kind| kind != "function") {
+    let is_custom = whose == For::Provider && kind.as_deref() == Some("custom");
+    if let Some(kind) = kind.filter(|kind| kind != "function" && !is_custom) {
         return Err(source.refuse(raw, format!("unknown kind of tool call {kind:?}")).hinting("known: function"));
     }
+    let mut field =
+        |name: &str| fields.remove(name).ok_or_else(|| source.refuse(raw, format!("a tool call without {name:?}")));
     let id: Text = source.read(field("id")?, "id")?;
+    if is_custom {
+        let Custom { name, input } = source.read(field("custom")?, "custom")?;
+        // The kind stays with what has no place, so that it goes back as what it was.
+        return Ok((Call::new(id, name, input), fields));
+    }
     let Function { name, arguments } = source.read(field("function")?, "function")?;
+    fields.remove("type");
     // Some servers spell arguments as an object, or leave them out.
     let arguments = match arguments {
         Some(Value::String(text)) => text,
         Some(Value::Null) | None => "{}".into(),
         Some(other) => other.to_string(),
     };
-    Ok(Call::new(id, name, arguments))
-}
-
-fn usage(source: &Source<'_>, raw: &RawValue) -> Result<Option<Usage>, Error> {
-    #[derive(Deserialize, Default)]
-    #[serde(default)]
-    struct Details {
-        cached_tokens: u64,
-        cache_write_tokens: u64,
-    }
-    #[derive(Deserialize)]
-    struct Reported {
-        prompt_tokens: u64,
-        completion_tokens: u64,
-        #[serde(default)]
-        prompt_tokens_details: Option<Details>,
-    }
-    let reported: Option<Reported> = source.read(raw, "usage")?;
-    Ok(reported.map(|it| {
-        let details = it.prompt_tokens_details.unwrap_or_default();
-        Usage {
-            input: Tokens(it.prompt_tokens),
-            cached: Tokens(details.cached_tokens),
-            written: Tokens(details.cache_write_tokens),
-            output: Tokens(it.completion_tokens),
-        }
-    }))
+    Ok((Call::new(id, name, arguments), fields))
 }

@@ -1,11 +1,9 @@
 //! What the provider would refuse.
 
-use super::{CALL_ID_MAX, TOOL_NAME_MAX, TOOLS_MAX};
-use crate::wire::Violation;
+use super::TEXT_MAX;
+use super::rules::{Model, unfit};
+use crate::wire::{CALL_ID_MAX, TOOL_NAME_MAX, TOOLS_MAX, Violation};
 use serde_json::Value;
-
-/// The longest text, in characters.
-const TEXT_MAX: usize = 10_485_760;
 
 /// Returns every rule that a body breaks; none means that the provider takes its form.
 pub fn validate(body: &[u8]) -> Vec<Violation> {
@@ -46,6 +44,8 @@ impl Check {
                 }
             }
         }
+        self.format(&body["response_format"]);
+        self.model(body);
         match body["messages"].as_array().filter(|messages| !messages.is_empty()) {
             Some(messages) => self.messages(messages),
             None => self.refuse("messages", "needs at least one message"),
@@ -53,9 +53,61 @@ impl Check {
     }
 
     fn tools(&mut self, tools: &[Value]) {
-        for (at, tool) in tools.iter().enumerate().filter(|(_, tool)| tool["type"] != "custom") {
-            let name = tool["function"]["name"].as_str().unwrap_or_default();
+        for (at, tool) in tools.iter().enumerate() {
+            if tool["type"] == "custom" {
+                if tool["custom"]["name"].as_str().unwrap_or_default().is_empty() {
+                    self.refuse(format!("tools[{at}].custom.name"), "missing");
+                }
+                continue;
+            }
+            let function = &tool["function"];
+            let name = function["name"].as_str().unwrap_or_default();
             self.name(&format!("tools[{at}].function.name"), name);
+            if function["strict"] == true
+                && let Some(what) = unfit(&function["parameters"])
+            {
+                let here = format!("tools[{at}].function.parameters");
+                self.refuse(here, format!("Invalid schema for function '{name}': {what}"));
+            }
+        }
+    }
+
+    fn format(&mut self, format: &Value) {
+        let given = &format["json_schema"];
+        if format["type"] == "json_schema" {
+            self.name("response_format.json_schema.name", given["name"].as_str().unwrap_or_default());
+        }
+        if given["strict"] == true
+            && let Some(what) = unfit(&given["schema"])
+        {
+            let name = given["name"].as_str().unwrap_or_default();
+            let what = format!("Invalid schema for response_format '{name}': {what}");
+            self.refuse("response_format.json_schema.schema", what);
+        }
+    }
+
+    /// What only some models refuse.
+    fn model(&mut self, body: &Value) {
+        let name = body["model"].as_str().unwrap_or_default();
+        let model = Model::named(name);
+        let has_functions =
+            body["tools"].as_array().is_some_and(|tools| tools.iter().any(|it| it["type"] == "function"));
+        let is_plain = body["reasoning_effort"] == "none";
+        if model.takes_functions_only_plainly && has_functions && !is_plain {
+            let what = format!("function tools with reasoning are not taken by {name} here: it must be \"none\"");
+            self.refuse("reasoning_effort", what);
+        }
+        if !model.reasons {
+            return;
+        }
+        if !body["max_tokens"].is_null() {
+            self.refuse("max_tokens", format!("not taken by {name}; use max_completion_tokens"));
+        }
+        for field in ["temperature", "top_p"] {
+            let is_usual = body[field].is_null() || body[field].as_f64() == Some(1.0);
+            if !is_usual && !is_plain {
+                self.refuse(field, format!("{name} takes only the default, 1"));
+            }
         }
     }
 
@@ -109,7 +161,8 @@ impl Check {
         if calls.is_some_and(Vec::is_empty) {
             self.refuse(format!("{at}.tool_calls"), "empty array; leave it out");
         }
-        if message["content"].is_null() && calls.is_none() {
+        let is_said = ["content", "refusal", "audio", "function_call"].iter().any(|field| !message[field].is_null());
+        if !is_said && calls.is_none() {
             self.refuse(at, "an assistant message needs content or tool_calls");
         }
         if !message["content"].is_null() {
@@ -126,16 +179,26 @@ impl Check {
             if id.is_empty() || id.chars().count() > CALL_ID_MAX {
                 self.refuse(format!("{here}.id"), format!("{id:?} must have 1 to {CALL_ID_MAX} characters"));
             }
-            self.name(&format!("{here}.function.name"), call["function"]["name"].as_str().unwrap_or_default());
-            if !call["function"]["arguments"].is_string() {
-                self.refuse(format!("{here}.function.arguments"), "must be a string");
-            }
+            self.called(&here, call);
             if ids.iter().any(|other| other == id) {
                 self.refuse(format!("{here}.id"), format!("{id:?} stands twice in one message"));
             }
             ids.push(id.to_string());
         }
         ids
+    }
+
+    fn called(&mut self, at: &str, call: &Value) {
+        let (kind, input) = match call["type"].as_str() {
+            Some("custom") => ("custom", "input"),
+            None | Some("function") => ("function", "arguments"),
+            Some(other) => return self.refuse(format!("{at}.type"), format!("unknown kind {other:?}")),
+        };
+        let name = call[kind]["name"].as_str().unwrap_or_default();
+        self.name(&format!("{at}.{kind}.name"), name);
+        if !call[kind][input].is_string() {
+            self.refuse(format!("{at}.{kind}.{input}"), "must be a string");
+        }
     }
 
     fn content(&mut self, at: &str, role: &str, content: &Value) {
@@ -157,6 +220,9 @@ impl Check {
                     let is_whole = match kind {
                         "text" => part["text"].is_string(),
                         "image_url" => part["image_url"]["url"].is_string(),
+                        "input_audio" => ["data", "format"].iter().all(|it| part["input_audio"][it].is_string()),
+                        "file" => ["file_id", "file_data"].iter().any(|it| part["file"][it].is_string()),
+                        "refusal" => part["refusal"].is_string(),
                         _ => true,
                     };
                     if !is_whole {

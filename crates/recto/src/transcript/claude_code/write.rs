@@ -1,0 +1,171 @@
+//! A session file that the program resumes: the conversation as records that hang on each other in one chain.
+
+use super::time;
+use crate::digest::{Digest, Hasher};
+use crate::entry::{Entry, Millis, Part, Role};
+use crate::page::{Message, Mode, Page};
+use crate::tokens::Tokens;
+use crate::wire::anthropic::{LATE, encode_unasked};
+use crate::wire::write::{field, raw, string};
+use serde_json::Map;
+use std::collections::HashMap;
+
+/// The version of the program whose records these are like.
+const VERSION: &str = "2.1.197";
+
+/// Writes entries as a session that Claude Code resumes: every call has a result, instructions stand as marked words of
+/// the user's, and what is no longer shown stands before a boundary. Entries without a time are counted up from `at`.
+/// `session_id` must be a UUID.
+pub fn session(entries: &[Entry], session_id: &str, cwd: &str, at: Millis) -> String {
+    let mut writing =
+        Writing { session_id, cwd, out: Vec::new(), parent: None, lines: 0, at: Millis(at.0.saturating_sub(1)) };
+    let mut rest = entries;
+    while !rest.is_empty() {
+        let end = rest.iter().skip(1).position(|entry| entry.edge).map_or(rest.len(), |at| at + 1);
+        let (segment, later) = rest.split_at(end);
+        let is_summary = segment[0].edge && writing.parent.is_some();
+        if is_summary {
+            writing.boundary(segment[0].at);
+        }
+        writing.segment(segment, is_summary);
+        rest = later;
+    }
+    String::from_utf8(writing.out).expect("JSON is written as UTF-8")
+}
+
+struct Writing<'w> {
+    session_id: &'w str,
+    cwd: &'w str,
+    out: Vec<u8>,
+    /// The record that the next one hangs on.
+    parent: Option<String>,
+    lines: u64,
+    /// The time of the newest record.
+    at: Millis,
+}
+
+impl Writing<'_> {
+    fn segment(&mut self, entries: &[Entry], is_summary: bool) {
+        let order = paired(entries);
+        let messages = order.iter().map(|at| message(&entries[*at])).collect();
+        let page = Page { mode: Mode::Full, messages, tools: None, format: None, marks: Vec::new(), output: Tokens(0) };
+        for (nth, written) in encode_unasked(&page).into_iter().enumerate() {
+            let entry = order.get(written.message).map(|at| &entries[*at]);
+            let mut body = Vec::with_capacity(written.content.len() + 80);
+            raw(&mut body, if written.is_assistant { r#"{"role":"assistant""# } else { r#"{"role":"user""# });
+            if let Some(model) = entry.and_then(model_of).filter(|_| written.is_assistant) {
+                field(&mut body, r#","model":"#, model);
+            }
+            raw(&mut body, r#","content":"#);
+            raw(&mut body, &written.content);
+            body.push(b'}');
+            let flag = match entry.map(|entry| entry.role) {
+                Some(Role::System) => r#","isMeta":true"#,
+                _ if nth == 0 && is_summary && !written.is_assistant => r#","isCompactSummary":true"#,
+                _ => "",
+            };
+            let kind = if written.is_assistant { "assistant" } else { "user" };
+            self.line(kind, entry.and_then(|entry| entry.at), |out| {
+                raw(out, flag);
+                raw(out, r#","message":"#);
+                out.extend_from_slice(&body);
+            });
+        }
+    }
+
+    /// What stands before is no longer shown.
+    fn boundary(&mut self, at: Option<Millis>) {
+        let before = self.parent.take().unwrap_or_default();
+        self.line("system", at, |out| {
+            field(out, r#","logicalParentUuid":"#, &before);
+            raw(out, r#","subtype":"compact_boundary","content":"Conversation compacted","level":"info","#);
+            raw(out, r#""compactMetadata":{"trigger":"manual","preTokens":0}"#);
+        });
+    }
+
+    /// Writes a record with what `rest` adds to it.
+    fn line(&mut self, kind: &str, at: Option<Millis>, rest: impl FnOnce(&mut Vec<u8>)) {
+        self.at = at.unwrap_or(Millis(self.at.0.saturating_add(1)));
+        let mut told = Vec::new();
+        rest(&mut told);
+        let uuid = self.uuid(&told);
+        let out = &mut self.out;
+        raw(out, r#"{"parentUuid":"#);
+        match &self.parent {
+            Some(parent) => string(out, parent),
+            None => raw(out, "null"),
+        }
+        field(out, r#","isSidechain":false,"userType":"external","cwd":"#, self.cwd);
+        field(out, r#","sessionId":"#, self.session_id);
+        field(out, r#","version":"#, VERSION);
+        field(out, r#","gitBranch":"","type":"#, kind);
+        out.extend_from_slice(&told);
+        field(out, r#","uuid":"#, &uuid);
+        field(out, r#","timestamp":"#, &time::written(self.at));
+        raw(out, "}\n");
+        self.parent = Some(uuid);
+        self.lines += 1;
+    }
+
+    /// A UUID that depends on what is said, and on where, alone.
+    fn uuid(&self, told: &[u8]) -> String {
+        let mut hasher = Hasher::new();
+        hasher.text(self.session_id);
+        hasher.maybe(self.parent.as_deref());
+        hasher.number(self.lines);
+        hasher.bytes(told);
+        let hex: String = hasher.finish().to_string().chars().filter(char::is_ascii_hexdigit).collect();
+        let hex = format!("{hex:0<32}");
+        // The version and the variant of a UUID that was made from a name.
+        format!("{}-{}-5{}-a{}-{}", &hex[..8], &hex[8..12], &hex[13..16], &hex[17..20], &hex[20..32])
+    }
+}
+
+fn model_of(entry: &Entry) -> Option<&str> {
+    entry
+        .parts
+        .iter()
+        .find_map(|part| if let Part::Reasoning(thought) = part { thought.model.as_deref() } else { None })
+}
+
+fn message(entry: &Entry) -> Message {
+    let marked = |part: &Part| match part {
+        Part::Text { text } if entry.role == Role::System && !text.trim().is_empty() => {
+            Part::text(format!("{LATE}{text}"))
+        }
+        part => part.clone(),
+    };
+    Message {
+        role: if entry.role == Role::System { Role::User } else { entry.role },
+        author: None,
+        parts: entry.parts.iter().map(marked).collect(),
+        seq: None,
+        cost: Tokens(0),
+        digest: Digest::default(),
+        extra: entry.extra.clone().into_iter().filter(|(name, _)| name == "anthropic").collect::<Map<_, _>>(),
+    }
+}
+
+/// The order of entries in which results follow their calls, wherever they came.
+fn paired(entries: &[Entry]) -> Vec<usize> {
+    // Which step made the newest call of a name, and the first result behind it.
+    let (mut open, mut answers): (HashMap<&str, usize>, Vec<Vec<usize>>) =
+        (HashMap::new(), vec![Vec::new(); entries.len()]);
+    let mut is_moved = vec![false; entries.len()];
+    for (at, entry) in entries.iter().enumerate() {
+        for part in entry.parts.iter() {
+            match part {
+                Part::Call(call) => drop(open.insert(call.id.as_str(), at)),
+                Part::Result(result) => {
+                    if let Some(step) = open.remove(result.call.as_str()) {
+                        answers[step].push(at);
+                        is_moved[at] = true;
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+    let rest = (0..entries.len()).filter(|at| !is_moved[*at]);
+    rest.flat_map(|at| std::iter::once(at).chain(answers[at].iter().copied())).collect()
+}

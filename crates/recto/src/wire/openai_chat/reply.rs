@@ -1,0 +1,106 @@
+//! From response to reply.
+
+use super::decode::{record, top};
+use crate::entry::{Part, Role, Status, Text};
+use crate::error::Error;
+use crate::tokens::Tokens;
+use crate::wire::json::{Fields, Source};
+use crate::wire::{Reply, Stop, Usage};
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+/// Reads a response body that was not streamed.
+pub fn decode_reply(body: &str) -> Result<Reply, Error> {
+    let source = Source { text: body };
+    let fields: Fields<'_> = top(body)?;
+    let Some(choices) = fields.get("choices") else {
+        return Err(match fields.get("error").and_then(|raw| said(raw)) {
+            Some(what) => Error::input(format!("the provider answers with an error: {what}")),
+            None => Error::input("no \"choices\" in it").hinting("is this a Chat Completions response?"),
+        });
+    };
+    let choices: Vec<Fields<'_>> = source.read(choices, "choices")?;
+    let choice = choices.first();
+    let Some(message) = choice.and_then(|choice| choice.get("message")) else {
+        return Err(Error::input("no message in its first choice"));
+    };
+    let text = |fields: &Fields<'_>, name: &str| -> Result<Option<Text>, Error> {
+        Ok(fields.get(name).map(|raw| source.read(raw, name)).transpose()?.flatten())
+    };
+    let ended = choice.map_or(Ok(None), |choice| text(choice, "finish_reason"))?;
+    let mut reply = reply(&source, message, ended.as_deref())?;
+    (reply.id, reply.model) = (text(&fields, "id")?, text(&fields, "model")?);
+    reply.usage = fields.get("usage").map(|raw| usage(&source, raw)).transpose()?.flatten();
+    if let Some(what) = fields.get("error").and_then(|raw| said(raw)) {
+        reply.entry.status = Status::Error;
+        reply.entry.meta.insert("error".into(), what.into());
+    }
+    Ok(reply)
+}
+
+/// Reads the message of a response, which ended for a reason.
+pub(super) fn reply(source: &Source<'_>, message: &RawValue, ended: Option<&str>) -> Result<Reply, Error> {
+    let mut entry = record(source, message, 0)?.entry;
+    if entry.role != Role::Assistant {
+        return Err(source.refuse(message, "the reply is not an assistant's"));
+    }
+    if ended == Some("error") {
+        entry.status = Status::Error;
+    }
+    let has_calls = entry.calls().next().is_some();
+    let has_refused = entry.parts.iter().any(|part| matches!(part, Part::Opaque { .. }));
+    let stop = match ended {
+        Some("content_filter") => Some(Stop::Refused),
+        Some("length") => Some(Stop::Length),
+        Some("tool_calls" | "function_call") => Some(Stop::Calls),
+        // Some servers say so although they call tools.
+        Some("stop") if has_calls => Some(Stop::Calls),
+        Some("stop") if has_refused => Some(Stop::Refused),
+        Some("stop") => Some(Stop::End),
+        _ => None,
+    };
+    Ok(Reply { entry, id: None, model: None, stop, usage: None })
+}
+
+/// The message of an error, as an object or a bare text.
+pub(super) fn said(error: &RawValue) -> Option<String> {
+    match serde_json::from_str(error.get()).ok()? {
+        Value::Null => None,
+        Value::String(text) => Some(text),
+        Value::Object(fields) => Some(match fields.get("message") {
+            Some(Value::String(text)) => text.clone(),
+            _ => Value::Object(fields).to_string(),
+        }),
+        other => Some(other.to_string()),
+    }
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Details {
+    cached_tokens: Option<u64>,
+    cache_write_tokens: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct Reported {
+    prompt_tokens: u64,
+    completion_tokens: u64,
+    prompt_tokens_details: Option<Details>,
+    /// What DeepSeek calls cached tokens.
+    prompt_cache_hit_tokens: Option<u64>,
+}
+
+pub(super) fn usage(source: &Source<'_>, raw: &RawValue) -> Result<Option<Usage>, Error> {
+    let reported: Option<Reported> = source.read(raw, "usage")?;
+    Ok(reported.map(|it| {
+        let details = it.prompt_tokens_details.unwrap_or_default();
+        Usage {
+            input: Tokens(it.prompt_tokens),
+            cached: Tokens(details.cached_tokens.or(it.prompt_cache_hit_tokens).unwrap_or(0)),
+            written: Tokens(details.cache_write_tokens.unwrap_or(0)),
+            output: Tokens(it.completion_tokens),
+        }
+    }))
+}
