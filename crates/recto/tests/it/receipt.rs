@@ -5,7 +5,7 @@ use expect_test::expect;
 use recto::entry::{Call, ExpiryAction, Reasoning};
 use recto::receipt::{Fate, Receipt};
 use recto::reduce::{Expire, FitWindow};
-use recto::request::Tools;
+use recto::tool::Tools;
 use recto::{Entry, Log, Part, Policy, Reader, Request, Role, Seq, Span, Target, Tokenizer, Tokens, compile_once};
 use serde_json::Value;
 
@@ -177,8 +177,8 @@ fn prefix(first: &str, then: &str, tools: [Option<&Tools>; 2]) -> String {
         Request { tools: tools[1], previous: Some(&previous.page), ..Request::new(&log, &reader, &policy, &target) };
     let receipt = compile_once(&request).unwrap().receipt;
     let (prefix, money) = (&receipt.prefix, &receipt.money);
-    assert_eq!((money.cached, money.cached + money.fresh), (prefix.tokens, receipt.ledger.used()));
-    let usd = (money.cached.0 as f64 * 0.1 + money.fresh.0 as f64 * 1.25) / 1e6;
+    assert_eq!((money.cached, money.cached + money.fresh()), (prefix.tokens, receipt.ledger.used()));
+    let usd = (money.cached.0 as f64 * 0.1 + money.fresh().0 as f64 * 1.25) / 1e6;
     assert!((money.usd - usd).abs() < 1e-12);
     format!("{prefix}\n{prefix:?}")
 }

@@ -7,7 +7,7 @@ use recto::item::Item;
 use recto::log::Counted;
 use recto::page::{Message, Page};
 use recto::receipt::Fate;
-use recto::request::Tools;
+use recto::tool::Tools;
 use recto::select::Select;
 use recto::{
     Compiled, Count, Entry, Error, Log, Part, Policy, Reader, Request, Role, Seq, Span, Target, Tokenizer, Tokens,
