@@ -106,12 +106,12 @@ codes! {
         "$ recto replay - -\nerror[R0305]: stdin can be read only once\nhint: give `-` a single time",
         "Give `-` once.";
     OverInput = 306, "output that would replace the input",
-        "`--pages` names a file that is also to be read.",
+        "`--pages` or `--output` names a file that is also to be read.",
         "$ recto replay chat.json --pages chat.json\nerror[R0306]: chat.json is one of the files to read\n\
          hint: write the pages to another file",
         "Write to another file.";
     BadTranscript = 310, "a transcript that cannot be read",
-        "It is not JSON, or not the JSON of OpenAI-chat conversations. The cause names the line and the column. Nothing \
+        "It is not JSON, or not the JSON of a conversation in any format that Recto reads. The cause names the line and the column. Nothing \
          of the file is used unless all of it can be read.",
         "$ recto explain broken.json\nerror[R0310]: cannot read broken.json\ncause: line 1, column 10: messages[0]: \
          unknown role \"usr\"\nhint: known roles: system, developer, user, assistant, tool",
@@ -150,11 +150,18 @@ codes! {
         "The conversation begins with this assistant message: nothing was sent before it.",
         "$ recto compile greeting.json --turn 0\nerror[R0317]: turn 0 has no page",
         "Take a later `--turn`, or say something with `--input`.";
+    BadFields = 318, "fields of a request that its provider refuses",
+        "A request's fields beside its messages pass through as they are. With these the body would break a rule of its \
+         provider; without them it would not. The causes name them.",
+        "$ recto compile fields.json --for gpt-5.2 --wire openai_chat\nerror[R0318]: fields of the request itself make it one that openai_chat refuses\n\
+         cause: temperature: gpt-5.2 takes only the default, 1",
+        "Remove or correct the fields that the causes name, or take a model or a wire that they are meant for.";
     UnknownModel = 320, "an unknown model",
-        "`--for`, or `for` in a configuration file, names a model that Recto knows nothing about: neither its window, \
-         nor its tokenizer, nor its prices.",
-        "$ recto explain chat.json --for gpt4o\nerror[R0320]: unknown model \"gpt4o\"\nhint: did you mean \"gpt-4o\"?",
-        "Take one of the models that the hint lists; for another one take its nearest relative and set `--window`.";
+        "`--for` names no model at all. A name that Recto knows nothing about is no failure: what is safe is assumed, and \
+         said.",
+        "$ recto explain chat.json --for ''\nerror[R0320]: unknown model \"\"\nhint: name a model; `recto models` lists \
+         those that are known",
+        "Name a model. Facts about one that isn't known can be given in recto.toml; see `recto help models`.";
     UnknownPolicy = 321, "an unknown policy",
         "`--policy`, or `policy` in a configuration file, is neither a built-in policy nor a file.",
         "$ recto explain chat.json --policy first-chars\nerror[R0321]: unknown policy \"first-chars\"\nhint: did you \
@@ -170,6 +177,12 @@ codes! {
          example.",
         "$ recto compile chat.json --window 2k --reserve 2k\nerror[R0323]: a reserve of …",
         "Do what the hint says: usually a larger `--window` or a smaller `--reserve`.";
+    BadModels = 324, "a file of models that cannot be used",
+        "The file is neither TOML nor JSON, has keys that mean nothing, or facts that can't be true. The cause names the \
+         line and the column, or the model.",
+        "$ recto models --from llama.toml\nerror[R0324]: cannot use models of llama.toml\ncause: line 2, column 1: unknown \
+         field `windwo`, …\nhint: did you mean \"window\"?",
+        "Correct the file at that place; `recto help models` and docs/formats.md tell which keys there are.";
     BadToml = 330, "a configuration file that is not TOML",
         "The file breaks TOML's own rules at the place that is told.",
         "$ recto explain chat.json --config open.toml\nerror[R0330]: cannot use open.toml\ncause: line 2, column 14: \
@@ -185,6 +198,11 @@ codes! {
         "$ recto explain chat.json --config wrong.toml\nerror[R0332]: cannot use wrong.toml\ncause: line 2, column 10: \
          window is a boolean",
         "Give a value of the kind that the hint names.";
+    BrokenRules = 340, "a request body that breaks rules",
+        "The provider would refuse it. `recto validate` prints every rule that it breaks, each with its place.",
+        "$ recto validate --wire openai_chat nobody.json > violations.txt\nerror[R0340]: nobody.json breaks 2 rules of \
+         openai_chat",
+        "Correct what the lines on stdout name, or check it by another provider's rules with `--wire`.";
     Overflow = 401, "the page does not fit",
         "What may never go is larger than the window less its reserve, or the policy may not leave out enough. The \
          breakdown says what takes the room; nothing is cut in silence.",

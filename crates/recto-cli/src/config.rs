@@ -5,9 +5,11 @@ mod lookup; // where files are looked for
 
 use crate::args::SettingsArgs;
 use crate::failure::Failure;
+use crate::models::{FileModels, Models};
 use crate::paint::{self, Colour};
 use recto::Tokens;
 use recto::error::Place;
+use recto::wire::Wire;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -18,6 +20,8 @@ pub(crate) use lookup::{ChosenBy, Looked};
 pub(crate) struct Config {
     /// What they set.
     pub(crate) layer: Layer,
+    /// The models that there are with theirs.
+    pub(crate) models: Models,
     /// The files that were looked for, the nearest first.
     pub(crate) looked: Vec<Looked>,
     /// Why it is these files.
@@ -28,10 +32,18 @@ pub(crate) struct Config {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Layer {
     pub(crate) model: Option<Set<String>>,
+    pub(crate) wire: Option<Set<Wire>>,
     pub(crate) window: Option<Set<Tokens>>,
     pub(crate) reserve: Option<Set<Tokens>>,
     pub(crate) policy: Option<Set<String>>,
     pub(crate) colour: Option<Set<Colour>>,
+}
+
+/// What one file says.
+#[derive(Debug, Default)]
+struct Content {
+    layer: Layer,
+    models: Option<FileModels>,
 }
 
 /// A value and where it comes from.
@@ -59,15 +71,19 @@ impl Config {
     pub(crate) fn load(option: Option<&Path>) -> Result<Config, Failure> {
         let (chosen_by, looked) = lookup::files(option);
         let mut layer = Layer::default();
+        let mut models = Vec::new();
+        // The others are in sight: the path itself, or the option.
+        let named = |failure: Failure| match chosen_by {
+            ChosenBy::Environment => failure.hinting("RECTO_CONFIG names this file"),
+            ChosenBy::Search | ChosenBy::Option => failure,
+        };
         for file in looked.iter().filter(|file| file.is_found) {
-            let farther = file::read(&file.path).map_err(|failure| match chosen_by {
-                // The others are in sight: the path itself, or the option.
-                ChosenBy::Environment => failure.hinting("RECTO_CONFIG names this file"),
-                ChosenBy::Search | ChosenBy::Option => failure,
-            })?;
-            layer = layer.over(farther);
+            let farther = file::read(&file.path).map_err(named)?;
+            layer = layer.over(farther.layer);
+            models.extend(farther.models);
         }
-        Ok(Config { layer, looked, chosen_by })
+        let models = Models::of(&models).map_err(named)?;
+        Ok(Config { layer, models, looked, chosen_by })
     }
 
     /// Returns when to colour.
@@ -88,6 +104,7 @@ impl Layer {
         }
         Layer {
             model: set(args.model.as_ref(), "--for"),
+            wire: set(args.wire.as_ref(), "--wire"),
             window: set(args.window.as_ref(), "--window"),
             reserve: set(args.reserve.as_ref(), "--reserve"),
             policy: set(args.policy.as_ref(), "--policy"),
@@ -100,6 +117,7 @@ impl Layer {
     pub(crate) fn over(self, lower: Layer) -> Layer {
         Layer {
             model: self.model.or(lower.model),
+            wire: self.wire.or(lower.wire),
             window: self.window.or(lower.window),
             reserve: self.reserve.or(lower.reserve),
             policy: self.policy.or(lower.policy),
@@ -119,11 +137,19 @@ impl Set<String> {
 
     /// Says where a value that can't be used stands, if that isn't in sight.
     pub(crate) fn blamed(&self, failure: Failure) -> Failure {
+        match self.place_told() {
+            Some(place) => failure.because(place),
+            None => failure,
+        }
+    }
+
+    /// Returns where the value stands, if that is a file.
+    pub(crate) fn place_told(&self) -> Option<String> {
         match &self.origin {
             Origin::File { path, place: Place { line, column } } => {
-                failure.because(format!("set in {}, line {line}, column {column}", path.display()))
+                Some(format!("set in {}, line {line}, column {column}", path.display()))
             }
-            _ => failure,
+            _ => None,
         }
     }
 }

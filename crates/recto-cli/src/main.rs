@@ -4,12 +4,16 @@
 mod args; // what can be asked for
 mod usage; // reads the command line, and answers --help, --version and wrong usage
 mod config; // recto.toml: what need not be asked for each time
+mod models; // what is known about models
 mod settings; // the model, its window and the policy, by name
 mod source; // files and stdin, read as named conversations
 mod subject; // one conversation, counted, and the page that was asked for
 
+mod body; // request bodies, checked before anybody sees them
+
 mod commands; // one file each: arguments, one call, print
 
+mod clock; // what time it is, and dates
 mod draft; // a file that is there whole or not at all
 mod interrupt; // Ctrl-C
 mod paint; // colour, where it is wanted
@@ -44,10 +48,14 @@ fn main() -> ExitCode {
 /// to mend it.
 fn configured(cli: &Cli) -> Result<Config, Failure> {
     match cli.command {
-        Command::Compile(_) | Command::Explain(_) | Command::Replay(_) | Command::Config(_) => {
-            Config::load(cli.config.as_deref())
-        }
-        Command::Demo
+        Command::Compile(_)
+        | Command::Explain(_)
+        | Command::Replay(_)
+        | Command::Convert(_)
+        | Command::Models(_)
+        | Command::Config(_) => Config::load(cli.config.as_deref()),
+        Command::Validate(_)
+        | Command::Demo
         | Command::Policy { .. }
         | Command::Completions { .. }
         | Command::Man { .. }
@@ -60,6 +68,9 @@ fn run(command: &Command, config: &Config) -> Result<(), Failure> {
         Command::Compile(args) => commands::compile::run(args, config),
         Command::Explain(args) => commands::explain::run(args, config),
         Command::Replay(args) => commands::replay::run(args, config),
+        Command::Convert(args) => commands::convert::run(args, config),
+        Command::Validate(args) => commands::validate::run(args),
+        Command::Models(args) => commands::models::run(args, config),
         Command::Demo => commands::demo::run(),
         Command::Config(args) => commands::config::run(args, config),
         Command::Policy { command } => commands::policy::run(command),

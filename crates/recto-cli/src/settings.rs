@@ -1,10 +1,13 @@
 //! The model, its window and the policy, from the names they are given by.
 
 use crate::args::SettingsArgs;
+use crate::clock;
 use crate::codes::Code;
 use crate::config::{Config, Layer, Origin, Set};
 use crate::failure::Failure;
-use crate::source;
+use crate::models::{self, Assumed};
+use crate::{source, talk};
+use recto::wire::Wire;
 use recto::{Policy, Target, Tokens};
 use std::path::Path;
 
@@ -22,27 +25,62 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// Returns the settings that the options name, else the configuration, else the built-in ones.
+    /// Returns the settings that the options name, else the configuration, else the built-in ones. What had to be
+    /// assumed is said on stderr.
     pub(crate) fn of(args: &SettingsArgs, config: &Config) -> Result<Settings, Failure> {
         let layer = Layer::of(args).over(config.layer.clone());
         let named = |set: Option<Set<String>>, name: &str| {
             set.unwrap_or_else(|| Set { value: name.into(), origin: Origin::Default })
         };
-        let mut target = target(&named(layer.model, MODEL))?;
+        let model = named(layer.model, MODEL);
+        let policy = policy(&named(layer.policy, POLICY))?;
+        let Found { mut target, is_known } = target(&model, config)?;
+        let assumed = Assumed { window: layer.window.is_none(), wire: layer.wire.is_none() };
+        if let Some(Set { value: wire, .. }) = layer.wire {
+            target = over(target, wire);
+        }
         if let Some(Set { value: window, .. }) = layer.window {
             target = target.with_window((window > Tokens(0)).then_some(window));
         }
-        let policy = policy(&named(layer.policy, POLICY))?;
+        if !is_known {
+            note_unknown(&model, &target, assumed, config);
+        }
+        models::note_stale(&target, clock::now());
         Ok(Settings { target, policy, reserve: layer.reserve.map(|set| set.value) })
     }
 }
 
-fn target(name: &Set<String>) -> Result<Target, Failure> {
-    Target::named(&name.value).ok_or_else(|| {
-        let known: Vec<&str> = Target::names().collect();
-        let unknown = name.blamed(Failure::of(Code::UnknownModel, format!("unknown model {:?}", name.value)));
-        unknown.suggesting(&name.value, known.iter().copied()).hinting(format!("known models: {}", known.join(", ")))
+/// A target, and whether anything was known about it.
+#[derive(Debug)]
+pub(crate) struct Found {
+    pub(crate) target: Target,
+    pub(crate) is_known: bool,
+}
+
+/// Returns what is known about a model, else what is safe to take for granted.
+pub(crate) fn target(name: &Set<String>, config: &Config) -> Result<Found, Failure> {
+    if name.value.trim().is_empty() {
+        let failure = Failure::of(Code::UnknownModel, format!("unknown model {:?}", name.value));
+        return Err(failure.hinting("name a model; `recto models` lists those that are known"));
+    }
+    Ok(match config.models.catalogue().target(&name.value) {
+        Some(target) => Found { target, is_known: true },
+        None => Found { target: Target::unknown(&name.value), is_known: false },
     })
+}
+
+/// Returns a target in the format of a wire; in its own it is as it is known.
+pub(crate) fn over(target: Target, wire: Wire) -> Target {
+    if target.wire == wire { target } else { target.over(wire) }
+}
+
+/// Says on stderr what was assumed about a model of which nothing is known.
+pub(crate) fn note_unknown(name: &Set<String>, target: &Target, assumed: Assumed, config: &Config) {
+    let mut lines = models::unknown(target, assumed, config.models.catalogue());
+    if let (Some(first), Some(place)) = (lines.first_mut(), name.place_told()) {
+        first.push_str(&format!(" ({place})"));
+    }
+    talk::note(&lines.join("\n"));
 }
 
 /// Returns the policy that a name or a path stands for.

@@ -27,6 +27,10 @@ pub(crate) const TRANSCRIPT: Kind = Kind {
 };
 pub(crate) const POLICY: Kind =
     Kind { bytes_max: 1 << 20, size_hint: "is it a policy?", folder_hint: "name a TOML or JSON file in it" };
+pub(crate) const MODELS: Kind =
+    Kind { bytes_max: 1 << 20, size_hint: "is it a file of models?", folder_hint: "name a TOML or JSON file in it" };
+pub(crate) const BODY: Kind =
+    Kind { bytes_max: 1 << 30, size_hint: "is it a request body?", folder_hint: "name a JSON file in it" };
 pub(crate) const CONFIG: Kind =
     Kind { bytes_max: 1 << 20, size_hint: "is it a configuration file?", folder_hint: "name a TOML file in it" };
 /// How many ids are listed where one must be picked.
@@ -140,6 +144,16 @@ pub(crate) fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
         return Err(Failure::of(Code::StdinTwice, "stdin can be read only once").hinting("give `-` a single time"));
     }
     Ok(files)
+}
+
+/// Refuses to write to a file that is also read.
+pub(crate) fn check_apart(place: &Path, inputs: &[PathBuf], hint: &str) -> Result<(), Failure> {
+    let own = fs::canonicalize(place).ok();
+    if own.is_some() && inputs.iter().any(|input| fs::canonicalize(input).ok() == own) {
+        let what = format!("{} is one of the files to read", place.display());
+        return Err(Failure::of(Code::OverInput, what).hinting(hint));
+    }
+    Ok(())
 }
 
 /// Returns whether a path stands for stdin.

@@ -5,9 +5,10 @@ use crate::codes::Code;
 use crate::failure::Failure;
 use crate::settings::Settings;
 use crate::{source, talk};
+use recto::format::ResponseFormat;
 use recto::log::Counted;
-use recto::request::Tools;
-use recto::transcript::Conversation;
+use recto::tool::Tools;
+use recto::transcript::{self, Conversation};
 use recto::{Compiled, Entry, Log, Replay, Role};
 
 /// A conversation whose pages are to be made.
@@ -16,6 +17,8 @@ pub(crate) struct Subject {
     pub(crate) name: String,
     pub(crate) log: Log,
     pub(crate) tools: Option<Tools>,
+    format: Option<ResponseFormat>,
+    given: Option<transcript::Asked>,
 }
 
 /// Which page is meant.
@@ -35,6 +38,8 @@ pub(crate) struct Asked {
     pub(crate) name: String,
     /// Which assistant message it leads to; `None` if that is yet to come.
     pub(crate) turn: Option<usize>,
+    /// Where the conversation is a client's request: what else that asked for.
+    pub(crate) given: Option<transcript::Asked>,
     pub(crate) compiled: Compiled,
 }
 
@@ -44,16 +49,20 @@ impl Subject {
         let tokenizer = settings.target.tokenizer;
         let tools = std::mem::take(&mut conversation.tools);
         let tools = (!tools.is_empty()).then(|| Tools::counted(tools, &tokenizer));
-        let log = conversation.into_log(tokenizer).map_err(|error| {
+        let given = conversation.asked.take();
+        let format = given.as_ref().and_then(|given| given.format.as_deref()).map(ResponseFormat::parse).transpose();
+        let refused = |error: recto::Error| {
             Failure::of_core(Code::BadConversation, &error).during(format!("conversation {name:?} cannot be used"))
-        })?;
-        Ok(Subject { name, log, tools })
+        };
+        let format = format.map_err(refused)?.flatten();
+        let log = conversation.into_log(tokenizer).map_err(refused)?;
+        Ok(Subject { name, log, tools, format, given })
     }
 
     /// Returns its calls, none of them made yet.
     pub(crate) fn replay<'a>(&'a self, settings: &'a Settings) -> Replay<'a> {
         let replay = Replay::new(&self.log, &settings.policy, &settings.target);
-        replay.with_tools(self.tools.as_ref()).with_reserve(settings.reserve)
+        replay.with_tools(self.tools.as_ref()).with_format(self.format.as_ref()).with_reserve(settings.reserve)
     }
 
     /// Makes one page, after all calls before it.
@@ -79,7 +88,7 @@ impl Subject {
             }
             (Which::Next, Some(_)) => (None, replay.after_all(None)?),
         };
-        Ok(Asked { name: self.name.clone(), turn, compiled })
+        Ok(Asked { name: self.name.clone(), turn, given: self.given.clone(), compiled })
     }
 
     fn before(&self, turn: usize, replay: &mut Replay<'_>) -> Result<Compiled, Failure> {

@@ -6,11 +6,10 @@ use crate::config::Config;
 use crate::failure::Failure;
 use crate::settings::Settings;
 use crate::subject::Asked;
-use crate::{subject, talk};
+use crate::{body, subject, talk};
 use recto::digest::Digest;
 use recto::page::{Message, Mode, Page};
 use recto::receipt::{Fate, Receipt};
-use recto::wire::openai_chat;
 use recto::{Role, Seq, Tokens};
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -19,7 +18,7 @@ use serde_json::value::RawValue;
 pub(crate) fn run(args: &PageArgs, config: &Config) -> Result<(), Failure> {
     let settings = Settings::of(&args.settings, config)?;
     let asked = subject::asked(args, &settings)?;
-    let mut body = openai_chat::encode(&asked.compiled.page, &settings.target);
+    let mut body = body::of(&asked.compiled.page, &settings.target, asked.given.as_ref())?;
     if args.json {
         let body = serde_json::from_slice(&body)
             .map_err(|error| Failure::of(Code::Defect, "the body is not JSON").because(error.to_string()))?;

@@ -3,10 +3,12 @@
 use crate::args::ConfigArgs;
 use crate::config::{ChosenBy, Config, Layer, Origin, Set};
 use crate::failure::Failure;
+use crate::models::Own;
 use crate::paint::Colour;
 use crate::settings::{MODEL, POLICY};
 use crate::table::{self, Side};
 use crate::talk;
+use recto::wire::Wire;
 use recto::{Policy, Tokens};
 use serde::Serialize;
 
@@ -21,6 +23,7 @@ pub(crate) fn run(args: &ConfigArgs, config: &Config) -> Result<(), Failure> {
 struct Output {
     defaults: Defaults,
     output: Look,
+    models: ModelsOutput,
     chosen_by: &'static str,
     files: Vec<FileOutput>,
 }
@@ -29,6 +32,7 @@ struct Output {
 struct Defaults {
     #[serde(rename = "for")]
     model: Value<String>,
+    wire: Value<Option<Wire>>,
     window: Value<Option<Tokens>>,
     reserve: Value<Option<Tokens>>,
     policy: Value<String>,
@@ -37,6 +41,20 @@ struct Defaults {
 #[derive(Serialize)]
 struct Look {
     color: Value<&'static str>,
+}
+
+#[derive(Serialize)]
+struct ModelsOutput {
+    own: Vec<OwnOutput>,
+}
+
+#[derive(Serialize)]
+struct OwnOutput {
+    name: String,
+    #[serde(flatten)]
+    origin: OriginOutput,
+    #[serde(skip)]
+    told: String,
 }
 
 #[derive(Serialize)]
@@ -85,11 +103,13 @@ impl Output {
         Output {
             defaults: Defaults {
                 model: Value::of(model.value, &model.origin),
-                window: size(layer.window),
-                reserve: size(layer.reserve),
+                wire: maybe(layer.wire),
+                window: maybe(layer.window),
+                reserve: maybe(layer.reserve),
                 policy: Value::of(policy_shown(&policy), &policy.origin),
             },
             output: Look { color: Value::of(Colour::name(colour), &origin) },
+            models: ModelsOutput { own: config.models.own.iter().map(OwnOutput::of).collect() },
             chosen_by: match config.chosen_by {
                 ChosenBy::Search => "search",
                 ChosenBy::Option => "option",
@@ -100,7 +120,7 @@ impl Output {
     }
 
     fn table(&self) -> String {
-        let Defaults { model, window, reserve, policy } = &self.defaults;
+        let Defaults { model, wire, window, reserve, policy } = &self.defaults;
         let tokens = |value: &Option<Tokens>, default: &str| match value {
             Some(Tokens(0)) => "0".into(),
             Some(tokens) => tokens.to_string(),
@@ -110,6 +130,7 @@ impl Output {
         let rows = [
             row("key", "value", "origin"),
             row("defaults.for", &model.value, &model.told),
+            row("defaults.wire", wire.value.map_or("the model's", Wire::name), &wire.told),
             row("defaults.window", &tokens(&window.value, "the model's"), &window.told),
             row("defaults.reserve", &tokens(&reserve.value, "the model's"), &reserve.told),
             row("defaults.policy", &policy.value, &policy.told),
@@ -125,7 +146,24 @@ impl Output {
             format!("  {state}  {}", file.path)
         });
         let values = table::aligned(&rows, [Side::Left; 3]);
-        format!("{values}\n\n{why}:\n{}", files.collect::<Vec<_>>().join("\n"))
+        format!("{values}\n\n{}\n\n{why}:\n{}", self.models.told(), files.collect::<Vec<_>>().join("\n"))
+    }
+}
+
+impl ModelsOutput {
+    fn told(&self) -> String {
+        let lines = self.own.iter().map(|own| talk::harmless(&format!("\n  {}  {}", own.name, own.told)));
+        match self.own.len() {
+            0 => "models: none of your own".into(),
+            several => format!("models: {several} of your own{}", lines.collect::<String>()),
+        }
+    }
+}
+
+impl OwnOutput {
+    fn of(own: &Own) -> OwnOutput {
+        let Value { origin, told, .. } = Value::of((), &own.origin);
+        OwnOutput { name: own.name.clone(), origin, told }
     }
 }
 
@@ -135,7 +173,7 @@ impl FileOutput {
     }
 }
 
-fn size(set: Option<Set<Tokens>>) -> Value<Option<Tokens>> {
+fn maybe<T>(set: Option<Set<T>>) -> Value<Option<T>> {
     match set {
         Some(Set { value, origin }) => Value::of(Some(value), &origin),
         None => Value::of(None, &Origin::Default),

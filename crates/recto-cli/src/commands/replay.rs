@@ -4,7 +4,6 @@ mod progress;
 mod report;
 
 use crate::args::ReplayArgs;
-use crate::codes::Code;
 use crate::config::Config;
 use crate::draft::Draft;
 use crate::failure::Failure;
@@ -17,7 +16,6 @@ use recto::page::Page;
 use recto::wire::openai_chat;
 use report::{Report, Row};
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Replays every conversation of the files, writes their pages, and prints what they cost.
@@ -51,11 +49,7 @@ impl Pages {
         if source::is_stdin(place) {
             return Ok(Pages::Stdout);
         }
-        let own = fs::canonicalize(place).ok();
-        if own.is_some() && inputs.iter().any(|input| fs::canonicalize(input).ok() == own) {
-            return Err(Failure::of(Code::OverInput, format!("{} is one of the files to read", place.display()))
-                .hinting("write the pages to another file"));
-        }
+        source::check_apart(place, inputs, "write the pages to another file")?;
         Draft::of(place).map(Pages::File)
     }
 

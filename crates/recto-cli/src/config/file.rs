@@ -1,29 +1,36 @@
 //! One configuration file: what it sets, and where. Whatever it can't mean is refused.
 
-use super::{Layer, Origin, Set};
+use super::{Content, Layer, Origin, Set};
 use crate::args;
 use crate::codes::Code;
 use crate::failure::Failure;
+use crate::models::{FileModels, suggesting_field};
 use crate::paint::Colour;
 use crate::source;
 use recto::Tokens;
 use recto::error::Place;
+use recto::target::Catalogue;
+use recto::wire::Wire;
+use serde::Deserialize;
 use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 /// Tables and their keys.
-const KEYS: [(&str, &[&str]); 2] = [("defaults", &["for", "window", "reserve", "policy"]), ("output", &["color"])];
+const KEYS: [(&str, &[&str]); 2] =
+    [("defaults", &["for", "wire", "window", "reserve", "policy"]), ("output", &["color"])];
+/// Tables of models; their keys are those of the catalogue.
+const OF_MODELS: [&str; 2] = ["models", "profiles"];
 
 const A_STRING: &str = "expected a string";
 const A_SIZE: &str = "expected a number of tokens such as 32000 or \"32k\"";
 const A_COLOUR: &str = "expected \"auto\", \"always\" or \"never\"";
 
 /// Reads what a file sets.
-pub(super) fn read(path: &Path) -> Result<Layer, Failure> {
+pub(super) fn read(path: &Path) -> Result<Content, Failure> {
     let text = source::file_text(path, &source::CONFIG)?;
     let reading = Reading { path, text: &text };
-    reading.layer().map_err(|failure| failure.during(format!("cannot use {}", path.display())))
+    reading.content().map_err(|failure| failure.during(format!("cannot use {}", path.display())))
 }
 
 struct Reading<'a> {
@@ -32,19 +39,19 @@ struct Reading<'a> {
 }
 
 impl Reading<'_> {
-    fn layer(&self) -> Result<Layer, Failure> {
+    fn content(&self) -> Result<Content, Failure> {
         let table = DeTable::parse(self.text).map_err(|error| self.malformed(&error))?;
         let mut layer = Layer::default();
         for (name, value) in in_order(table.get_ref()) {
             let (name_at, name) = (name.span().start, name.get_ref().as_ref());
+            if OF_MODELS.contains(&name) {
+                self.table(value, name)?;
+                continue;
+            }
             let Some((_, keys)) = KEYS.iter().find(|(known, _)| *known == name) else {
                 return Err(self.unknown_table(name_at, name));
             };
-            let DeValue::Table(values) = value.get_ref() else {
-                let hint = format!("expected a table: [{name}]");
-                return Err(self.wrong(value, name, &hint));
-            };
-            for (key, value) in in_order(values) {
+            for (key, value) in in_order(self.table(value, name)?) {
                 let (key_at, key) = (key.span().start, key.get_ref().as_ref());
                 if !keys.contains(&key) {
                     return Err(self.unknown_key(key_at, key, name, keys));
@@ -52,12 +59,41 @@ impl Reading<'_> {
                 self.set(&mut layer, name, key, value)?;
             }
         }
-        Ok(layer)
+        Ok(Content { layer, models: self.models(table)? })
+    }
+
+    fn table<'v, 'i>(&self, value: &'v Spanned<DeValue<'i>>, name: &str) -> Result<&'v DeTable<'i>, Failure> {
+        match value.get_ref() {
+            DeValue::Table(values) => Ok(values),
+            _ => Err(self.wrong(value, name, &format!("expected a table: [{name}]"))),
+        }
+    }
+
+    /// What the file says about models, if it does.
+    fn models(&self, table: Spanned<DeTable<'_>>) -> Result<Option<FileModels>, Failure> {
+        let span = table.span();
+        let of_models: DeTable<'_> =
+            table.into_inner().into_iter().filter(|(name, _)| OF_MODELS.contains(&name.get_ref().as_ref())).collect();
+        let place = |key: &Key<'_>| Place::at(self.text, key.span().start);
+        let Some(first) = in_order(&of_models).first().map(|(key, _)| place(key)) else { return Ok(None) };
+        let models = of_models.get("models").map(Spanned::get_ref);
+        let named = models.and_then(|value| if let DeValue::Table(models) = value { Some(models) } else { None });
+        let keys = named.map(in_order).unwrap_or_default().into_iter();
+        let places = keys.map(|(key, _)| (key.get_ref().to_string(), place(key))).collect();
+        let read = Catalogue::deserialize(toml::Deserializer::from(Spanned::new(span, of_models)));
+        let catalogue = read.map_err(|error| {
+            let message = error.message().replace('\n', ", ");
+            let code = if message.starts_with("unknown field") { Code::UnknownKey } else { Code::BadKeyValue };
+            let at = error.span().map_or(0, |span| span.start);
+            suggesting_field(self.refused(code, at, &message), &message)
+        })?;
+        Ok(Some(FileModels { path: self.path.into(), catalogue, places, first }))
     }
 
     fn set(&self, layer: &mut Layer, table: &str, key: &str, value: &Spanned<DeValue<'_>>) -> Result<(), Failure> {
         match (table, key) {
             ("defaults", "for") => layer.model = Some(self.string(value, key)?),
+            ("defaults", "wire") => layer.wire = Some(self.wire(value, key)?),
             ("defaults", "policy") => layer.policy = Some(self.string(value, key)?),
             ("defaults", "window") => layer.window = Some(self.size(value, key)?),
             ("defaults", "reserve") => layer.reserve = Some(self.size(value, key)?),
@@ -83,6 +119,16 @@ impl Reading<'_> {
         let shown = || self.text.get(value.span()).unwrap_or_default();
         let tokens = tokens.ok_or_else(|| self.bad(value, format!("{key} can't be {}", shown()), A_SIZE))?;
         Ok(self.found(value, tokens))
+    }
+
+    fn wire(&self, value: &Spanned<DeValue<'_>>, key: &str) -> Result<Set<Wire>, Failure> {
+        let names = Wire::ALL.map(Wire::name);
+        let expected = format!("expected one of: {}", names.join(", "));
+        let DeValue::String(text) = value.get_ref() else { return Err(self.wrong(value, key, &expected)) };
+        text.parse().map(|wire| self.found(value, wire)).map_err(|_| {
+            let failure = self.refused(Code::BadKeyValue, value.span().start, format!("{key} can't be {text:?}"));
+            failure.suggesting(text, names).hinting(expected)
+        })
     }
 
     fn colour(&self, value: &Spanned<DeValue<'_>>, key: &str) -> Result<Set<Colour>, Failure> {
@@ -111,8 +157,8 @@ impl Reading<'_> {
         match KEYS.iter().find(|(_, keys)| keys.contains(&name)) {
             Some((table, _)) => failure.hinting(format!("{name:?} belongs under [{table}]")),
             None => {
-                let tables = KEYS.iter().map(|(table, _)| *table);
-                failure.suggesting(name, tables).hinting("known tables: [defaults], [output]")
+                let tables = KEYS.iter().map(|(table, _)| *table).chain(OF_MODELS);
+                failure.suggesting(name, tables).hinting("known tables: [defaults], [output], [models], [profiles]")
             }
         }
     }

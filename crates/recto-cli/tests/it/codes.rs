@@ -28,6 +28,10 @@ fn stage() -> Folder {
     folder.file("open.toml", "[defaults]\nfor = \"gpt-4o\n");
     folder.file("slip.toml", "[defaults]\nwindwo = 1\n");
     folder.file("wrong.toml", "[defaults]\nwindow = true\n");
+    folder.file("llama.toml", "[models.llama]\nwindwo = 8_000\n");
+    folder.file("nobody.json", "{}");
+    let fields = r#"{"model":"gpt-4o","temperature":0.5,"messages":[{"role":"user","content":"Hi"}]}"#;
+    folder.file("fields.json", fields);
     folder
 }
 

@@ -39,9 +39,9 @@ fn only_the_fates_of_a_receipt_are_coloured_and_the_words_stay() {
 #[test]
 fn labels_of_errors_and_hints_are_coloured() {
     let folder = Folder::new();
-    let args = ["explain", FIXTURE, "--for", "gpt4o", "--config", &always(&folder)];
+    let args = ["explain", FIXTURE, "--policy", "sfae", "--config", &always(&folder)];
     let with = recto(&args);
-    assert!(with.stderr.starts_with("\u{1b}[1;31merror[R0320]:\u{1b}[0m unknown model"), "{:?}", with.stderr);
+    assert!(with.stderr.starts_with("\u{1b}[1;31merror[R0321]:\u{1b}[0m unknown policy"), "{:?}", with.stderr);
     assert!(with.stderr.contains("\n\u{1b}[36mhint:\u{1b}[0m did you mean"), "{:?}", with.stderr);
     assert_eq!(plain(&with.stderr), recto(&args[..4]).stderr);
 }

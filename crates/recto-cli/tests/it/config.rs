@@ -160,12 +160,15 @@ fn a_policy_is_relative_to_the_file_that_names_it() {
 #[test]
 fn names_that_nobody_knows_are_told_with_their_place() {
     let places = Places::new();
-    places.folder.file("own.toml", "[defaults]\nfor = 'gpt4o'\npolicy = 'sfae'");
+    places.folder.file("own.toml", "[defaults]\nfor = 'gpt4o'\npolicy = 'safe'");
     let run = |args: &[&str]| places.run(&[&["explain", "chat.json", "--config", "../../own.toml"], args].concat());
     let ran = run(&[]);
-    assert_eq!(ran.code, Some(3));
-    mentions(&ran.stderr, &["error[R0320]: unknown model \"gpt4o\"", "set in ../../own.toml, line 2, column 7"]);
-    mentions(&ran.stderr, &["did you mean \"gpt-4o\"?"]);
+    assert_eq!(ran.code, Some(0));
+    let told =
+        "warning: nothing is known about model \"gpt4o\"; assumed: a window of 32 000 tokens; the wire openai_chat; ";
+    mentions(&ran.stderr, &[told, "(set in ../../own.toml, line 2, column 7)\n", "nearest known models: gpt-4o, "]);
+    places.folder.file("own.toml", "[defaults]\nfor = 'gpt4o'\npolicy = 'sfae'");
+    assert!(run(&[]).stderr.starts_with("error[R0321]"), "what fails is told alone");
     mentions(&run(&["--for", "gpt-4o"]).stderr, &["error[R0321]", "line 3, column 10", "did you mean \"safe\"?"]);
     assert_eq!(run(&["--for", "gpt-4o", "--policy", "safe"]).code, Some(0));
     places.folder.file("own.toml", "[defaults]\npolicy = 'gone.json'");
@@ -224,7 +227,7 @@ fn unknown_keys_are_told_with_what_was_probably_meant() {
         error[R0331]: cannot use own.toml
         cause: line 2, column 1: unknown key "windwo" in [defaults]
         hint: did you mean "window"?
-        hint: known keys of [defaults]: for, window, reserve, policy
+        hint: known keys of [defaults]: for, wire, window, reserve, policy
     "#]],
     );
     check(
@@ -233,7 +236,7 @@ fn unknown_keys_are_told_with_what_was_probably_meant() {
         error[R0331]: cannot use own.toml
         cause: line 1, column 2: unknown key "default"
         hint: did you mean "defaults"?
-        hint: known tables: [defaults], [output]
+        hint: known tables: [defaults], [output], [models], [profiles]
     "#]],
     );
     check(
@@ -257,7 +260,7 @@ fn unknown_keys_are_told_with_what_was_probably_meant() {
         expect![[r#"
         error[R0331]: cannot use own.toml
         cause: line 4, column 3: unknown key "xyzzy" in [defaults]
-        hint: known keys of [defaults]: for, window, reserve, policy
+        hint: known keys of [defaults]: for, wire, window, reserve, policy
     "#]],
     );
     check(
@@ -265,7 +268,7 @@ fn unknown_keys_are_told_with_what_was_probably_meant() {
         expect![[r#"
         error[R0331]: cannot use own.toml
         cause: line 1, column 1: unknown key "zebra"
-        hint: known tables: [defaults], [output]
+        hint: known tables: [defaults], [output], [models], [profiles]
     "#]],
     );
 }
@@ -320,6 +323,112 @@ fn wrong_values_are_told_with_what_is_expected() {
         hint: expected a number of tokens such as 32000 or "32k"
     "#]],
     );
+}
+
+#[test]
+fn wires_are_known_by_name() {
+    check(
+        "[defaults]\nwire = 'antropic'",
+        expect![[r#"
+        error[R0332]: cannot use own.toml
+        cause: line 2, column 8: wire can't be "antropic"
+        hint: did you mean "anthropic"?
+        hint: expected one of: openai_chat, openai_responses, anthropic
+    "#]],
+    );
+    check(
+        "[defaults]\nwire = 1",
+        expect![[r#"
+        error[R0332]: cannot use own.toml
+        cause: line 2, column 8: wire is an integer
+        hint: expected one of: openai_chat, openai_responses, anthropic
+    "#]],
+    );
+}
+
+#[test]
+fn mistakes_in_models_are_told_with_their_place() {
+    check(
+        "[models.mine]\nlike = 'gpt-4o'\nwindwo = 1",
+        expect![[r#"
+        error[R0331]: cannot use own.toml
+        cause: line 3, column 1: unknown field `windwo`, expected one of `like`, `provider`, `wire`, `window`, `input_max`, `output_max`, `tokenizer`, `is_counted_exactly`, `factor`, `worst_factor`, `message_overhead`, `request_overhead`, `tools_overhead`, `prices`, `long_prices`, `cache`, `memory`, `reasoning`, `reads`, `edits_past`, `late_system`, `merges`, `result_images`, `tells_errors`, `chat_tools`
+        hint: did you mean "window"?
+    "#]],
+    );
+    check(
+        "[models.mine]\nwindow = '8k'",
+        expect![[r#"
+        error[R0332]: cannot use own.toml
+        cause: line 2, column 10: invalid type: string "8k", expected u64
+    "#]],
+    );
+    check(
+        "models = 7",
+        expect![[r#"
+        error[R0332]: cannot use own.toml
+        cause: line 1, column 10: models is an integer
+        hint: expected a table: [models]
+    "#]],
+    );
+    check(
+        "[defaults]\nfor = 'a'\n[models.b]\n[models.a]\nlike = 'gpt4o'",
+        expect![[r#"
+            error[R0332]: cannot use own.toml
+            cause: line 4, column 9: model "a" is like "gpt4o", which leads nowhere
+            hint: name a profile or a model that there is, and none that is like itself
+        "#]],
+    );
+    check(
+        "[profiles.p]\nlike = 'nobody'\n[models.a]\nlike = 'p'",
+        expect![[r#"
+            error[R0332]: cannot use own.toml
+            cause: line 3, column 9: model "a" is like "p", which leads nowhere
+            hint: name a profile or a model that there is, and none that is like itself
+        "#]],
+    );
+    check(
+        "models.mine.prices = { input = -1, cached = 0, output = 0 }",
+        expect![[r#"
+            error[R0332]: cannot use own.toml
+            cause: line 1, column 8: model "mine" can't have a price of -1
+        "#]],
+    );
+    check(
+        "[models.eval]\nwindow = 1",
+        expect![[r#"
+            error[R0332]: cannot use own.toml
+            cause: line 1, column 9: model "eval" is what it is, and can't be changed
+        "#]],
+    );
+    check(
+        "[models.mine]\nprices = { input = 1 }",
+        expect![[r#"
+        error[R0332]: cannot use own.toml
+        cause: line 2, column 10: missing field `cached`
+    "#]],
+    );
+}
+
+#[test]
+fn models_of_several_files_are_merged_and_the_nearer_wins() {
+    let places = Places::new();
+    let far = "[profiles.house]\nlike = 'openai-chat'\nwindow = 9_000\n[models.mine]\nlike = 'house'\noutput_max = 70\n\
+               [models.other]\nlike = 'gpt-4o'";
+    places.folder.file("user/recto/recto.toml", far);
+    places.folder.file("project/recto.toml", "[defaults]\nfor = 'mine'\n[models.mine]\nwindow = 8_000");
+    let receipt = places.receipt(&[]);
+    assert_eq!((&receipt["target"], &receipt["ledger"]["window"]), (&"mine".into(), &8_000.into()));
+    assert_eq!(receipt["ledger"]["reserve_out"], 70, "the farther file's facts stay");
+    assert_eq!(places.receipt(&["--for", "other"])["ledger"]["window"], 128_000);
+    let shown = places.run(&["config"]).stdout;
+    mentions(&shown, &["models: 2 of your own\n  mine  ", "/project/recto.toml:3\n  other  ", "recto.toml:7\n"]);
+    let own = &places.settings(&[])["models"]["own"];
+    assert_eq!((&own[0]["name"], &own[0]["line"], &own[1]["name"]), (&"mine".into(), &3.into(), &"other".into()));
+    mentions(&places.run(&["config", "--config", "/dev/null"]).stdout, &["models: none of your own\n"]);
+    let listed = places.run(&["models"]).stdout;
+    mentions(&listed, &["\nmine ", "with facts of your own:\n  mine (", "/project/recto.toml)\n  other ("]);
+    mentions(&places.run(&["models", "mine"]).stdout, &["8 000 tokens", "/project/recto.toml, and what is built in"]);
 }
 
 #[test]

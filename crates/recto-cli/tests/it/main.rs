@@ -5,9 +5,11 @@ mod codes;
 mod colour;
 mod compile;
 mod config;
+mod convert;
 mod demo;
 mod input;
 mod manual;
+mod models;
 mod network;
 mod policy;
 mod replay;
@@ -15,3 +17,5 @@ mod run;
 mod score;
 #[cfg(unix)]
 mod signals;
+mod validate;
+mod wires;

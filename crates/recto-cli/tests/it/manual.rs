@@ -3,8 +3,20 @@ use recto_testkit::shared;
 use std::fs;
 use std::process::Command;
 
-pub(crate) const COMMANDS: [&str; 9] =
-    ["compile", "completions", "config", "demo", "explain", "help", "man", "policy", "replay"];
+pub(crate) const COMMANDS: [&str; 12] = [
+    "compile",
+    "completions",
+    "config",
+    "convert",
+    "demo",
+    "explain",
+    "help",
+    "man",
+    "models",
+    "policy",
+    "replay",
+    "validate",
+];
 const OF_POLICY: [&str; 3] = ["policy-check", "policy-list", "policy-show"];
 
 #[test]
@@ -76,6 +88,8 @@ fn bash_completes_commands_and_options() {
     };
     assert_eq!(completed(&["recto", "exp"]), "explain\n");
     assert_eq!(completed(&["recto", "replay", "--pa"]), "--pages\n");
+    assert_eq!(completed(&["recto", "convert", "--to", "claude"]), "claude_code\n");
+    assert_eq!(completed(&["recto", "validate", "--wire", "openai_r"]), "openai_responses\n");
 }
 
 #[test]
@@ -85,7 +99,7 @@ fn the_manual_has_a_page_for_every_command() {
     mentions(&main, &[".TH recto 1", ".SH NAME", "Exit codes:", "recto\\-replay(1)"]);
     let ran = succeeds(&["man", &folder.at("share/man1")]);
     assert_eq!(ran.stdout, "");
-    mentions(&ran.stderr, &["13 pages written to"]);
+    mentions(&ran.stderr, &["16 pages written to"]);
     let mut expected: Vec<String> =
         COMMANDS.iter().chain(&OF_POLICY).map(|command| format!("recto-{command}.1")).collect();
     expected.push("recto.1".into());

@@ -14,13 +14,19 @@ const SOCKETS: [&str; 9] =
     ["socket", "connect", "getaddrinfo", "gethostbyname", "sendto", "sendmsg", "res_query", "getpwuid_r", "getpwnam_r"];
 
 /// Every command, in a good and in a bad case.
-const RUNS: [&[&str]; 16] = [
+const RUNS: [&[&str]; 22] = [
     &["compile", "chat.json"],
     &["compile", "gone.json"],
     &["explain", "chat.json", "--json"],
     &["explain", "chat.json", "--for", "unknown"],
     &["replay", "chat.json", "--pages", "-"],
     &["replay", "chat.json", "--window", "30", "--reserve", "10"],
+    &["convert", "chat.json", "--to", "anthropic"],
+    &["convert", "chat.json", "--to", "codex"],
+    &["validate", "chat.json"],
+    &["validate", "gone.json"],
+    &["models"],
+    &["models", "--from", "broken.toml"],
     &["demo"],
     &["config"],
     &["config", "--config", "broken.toml"],

@@ -81,10 +81,13 @@ pub(crate) fn command(args: &[&str]) -> Command {
     command
 }
 
+/// A day on which no built-in price is stale, for whoever runs the tests much later.
+pub(crate) const TODAY: &str = "2026-11-20";
+
 /// Any command, without the user's settings.
 pub(crate) fn isolated(mut command: Command) -> Command {
     let none = if cfg!(windows) { "NUL" } else { "/dev/null" };
-    command.env("RECTO_CONFIG", none).env_remove("NO_COLOR").env_remove("TERM");
+    command.env("RECTO_CONFIG", none).env("RECTO_TODAY", TODAY).env_remove("NO_COLOR").env_remove("TERM");
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }

@@ -7,6 +7,7 @@ use crate::table::{self, Side};
 use crate::{source, talk};
 use recto::Tokens;
 use recto::receipt::{Overflow, Receipt};
+use recto::wire::Wire;
 use serde::Serialize;
 use std::fmt;
 use std::path::Path;
@@ -20,6 +21,7 @@ const NAME_WIDTH_MAX: usize = 40;
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
     target: String,
+    wire: Wire,
     window: Option<Tokens>,
     reserve: Option<Tokens>,
     policy: String,
@@ -67,6 +69,7 @@ impl Report {
     pub(super) fn of(settings: &Settings) -> Report {
         Report {
             target: settings.target.name.to_string(),
+            wire: settings.target.wire,
             window: settings.target.window,
             reserve: settings.reserve,
             policy: settings.policy.name.to_string(),

@@ -1,0 +1,99 @@
+//! The clock, and dates as people write them. Only `now` looks at a clock; everything else is handed what it says.
+
+use recto::entry::Millis;
+use std::env;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// A day to take for today, as year-month-day, so that what is printed can be compared with what was printed before.
+const VARIABLE: &str = "RECTO_TODAY";
+const DAY_MS: i64 = 24 * 60 * 60 * 1000;
+
+/// Returns what time it is.
+pub(crate) fn now() -> Millis {
+    let set = env::var(VARIABLE).ok().and_then(|day| day_of(&day));
+    let clock = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis());
+    Millis(set.map_or_else(|| i64::try_from(clock()).unwrap_or(0), |day| day * DAY_MS))
+}
+
+/// Returns how many days have passed since a date, if it is one.
+pub(crate) fn days_since(date: &str, now: Millis) -> Option<i64> {
+    Some(now.0.div_euclid(DAY_MS) - day_of(date)?)
+}
+
+/// A moment, in parts (UTC).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Moment {
+    pub(crate) year: i64,
+    pub(crate) month: i64,
+    pub(crate) day: i64,
+    pub(crate) hour: i64,
+    pub(crate) minute: i64,
+    pub(crate) second: i64,
+}
+
+impl Moment {
+    /// Returns the parts of a moment.
+    pub(crate) fn of(at: Millis) -> Moment {
+        // Years begin in March here, so that the day that some have more is their last.
+        let days = at.0.div_euclid(DAY_MS) + 719_468;
+        let (era, of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
+        let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+        let of_year = of_era - (365 * year + year / 4 - year / 100);
+        let shifted = (5 * of_year + 2) / 153;
+        let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
+        let second = at.0.rem_euclid(DAY_MS) / 1000;
+        Moment {
+            year: era * 400 + year + i64::from(month <= 2),
+            month,
+            day: of_year - (153 * shifted + 2) / 5 + 1,
+            hour: second / 3600,
+            minute: second / 60 % 60,
+            second: second % 60,
+        }
+    }
+}
+
+/// The number of a day, written as year-month-day, from the first of January 1970.
+fn day_of(date: &str) -> Option<i64> {
+    let mut parts = date.split('-').map(|part| {
+        let is_number = !part.is_empty() && part.len() <= 4 && part.bytes().all(|byte| byte.is_ascii_digit());
+        if is_number { part.parse::<i64>().ok() } else { None }
+    });
+    let (year, month, day) = (parts.next()??, parts.next()??, parts.next()??);
+    if parts.next().is_some() || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
+        return None;
+    }
+    let year = year - i64::from(month <= 2);
+    let (era, of_era) = (year.div_euclid(400), year.rem_euclid(400));
+    let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+    Some(era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn days_are_counted_across_months_and_leap_years() {
+        let now = |date: &str| Millis(day_of(date).unwrap() * DAY_MS + 7);
+        assert_eq!(day_of("1970-01-01"), Some(0));
+        assert_eq!(days_since("2024-02-28", now("2024-03-01")), Some(2));
+        assert_eq!(days_since("2023-02-28", now("2023-03-01")), Some(1));
+        assert_eq!(days_since("2026-11-15", now("2027-11-15")), Some(365));
+        assert_eq!(days_since("2026-11-16", now("2026-11-15")), Some(-1));
+        for wrong in ["", "2026", "2026-11", "2026-13-01", "2026-00-01", "2026-01-32", "2026-1-1-1", "+026-01-01"] {
+            assert_eq!(days_since(wrong, Millis(0)), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_moment_is_told_in_parts() {
+        for (date, parts) in
+            [("1970-01-01", (1970, 1, 1)), ("2024-02-29", (2024, 2, 29)), ("2026-12-31", (2026, 12, 31))]
+        {
+            let at = Millis(day_of(date).unwrap() * DAY_MS + ((23 * 60 + 4) * 60 + 5) * 1000 + 678);
+            let Moment { year, month, day, hour, minute, second } = Moment::of(at);
+            assert_eq!(((year, month, day), (hour, minute, second)), (parts, (23, 4, 5)));
+        }
+    }
+}
