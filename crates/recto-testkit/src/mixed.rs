@@ -111,7 +111,9 @@ pub fn media(dice: &mut Dice) -> Part {
         1 => Part::Image(Media { detail: Some("high".into()), ..media("https://example.org/a.png".into()) }),
         2 => Part::Image(media(format!("data:image/jpeg;base64,{PNG}"))),
         3 => Part::Image(media(format!("data:image/svg+xml;base64,{PNG}"))),
-        4 => Part::Document(Media { name: Some("a.pdf".into()), ..media(format!("data:application/pdf;base64,{PDF}")) }),
+        4 => {
+            Part::Document(Media { name: Some("a.pdf".into()), ..media(format!("data:application/pdf;base64,{PDF}")) })
+        }
         5 => Part::Document(media("https://example.org/a.pdf".into())),
         6 => Part::Document(Media { name: Some("ä.txt".into()), ..media("data:text/plain;base64,aGVsbG8=".into()) }),
         7 => Part::Audio(media("data:audio/wav;base64,UklGRg==".into())),
@@ -193,7 +195,11 @@ pub fn step(dice: &mut Dice) -> Vec<Entry> {
 fn result(dice: &mut Dice, id: &str) -> Entry {
     let pieces = (0..dice.below(3)).map(|_| match dice.chance(20) {
         true => {
-            let url = if dice.chance(50) { format!("data:image/png;base64,{PNG}") } else { "https://example.org/b.png".into() };
+            let url = if dice.chance(50) {
+                format!("data:image/png;base64,{PNG}")
+            } else {
+                "https://example.org/b.png".into()
+            };
             Piece::Image(Media { url: url.into(), name: None, detail: None })
         }
         false => Piece::Text { text: text(dice) },
@@ -234,7 +240,9 @@ pub fn tools(dice: &mut Dice) -> Vec<Text> {
         let schema = r#"{"type":"object","properties":{"path":{"type":"string"}}}"#;
         let name = serde_json::Value::from(name);
         let tool = match dice.below(6) {
-            0 => format!(r#"{{"type":"function","function":{{"name":{name},"description":"d","parameters":{schema}}}}}"#),
+            0 => {
+                format!(r#"{{"type":"function","function":{{"name":{name},"description":"d","parameters":{schema}}}}}"#)
+            }
             1 => format!(r#"{{"type":"function","name":{name},"parameters":{schema},"strict":false}}"#),
             2 => format!(r#"{{"name":{name},"input_schema":{schema}}}"#),
             3 => format!(r#"{{"type":"function","function":{{"name":{name}}}}}"#),

@@ -6,8 +6,8 @@ use recto::entry::{Call, CallId, Media, Part, Reasoning, Redaction, RunId, Statu
 use recto::fragment::{Fragment, Fragments};
 use recto::log::Counted;
 use recto::receipt::Ticket;
-use recto::tool::Tools;
 use recto::target::{Memory, Reasoned};
+use recto::tool::Tools;
 use recto::{
     Compiled, Entry, Error, Lane, Log, Plan, Policy, Reader, Request, Role, Seq, Session, Span, Target, Tokenizer,
     Tokens, compile, plan,

@@ -38,7 +38,11 @@ pub(crate) fn marks(page: &Page, static_messages: usize, volatile: usize, reques
     let sums = Sums::of(page, request.target.calibration.factor);
     after.retain(|after| sums.upto(*after) >= request.target.cache.min);
     let mut unlike: Vec<After> = Vec::new();
-    after.into_iter().for_each(|it| if !unlike.contains(&it) { unlike.push(it) });
+    after.into_iter().for_each(|it| {
+        if !unlike.contains(&it) {
+            unlike.push(it)
+        }
+    });
     if request.target.cache.kind == Caching::Marks {
         unlike.truncate(MARKS_MAX);
     }
@@ -98,13 +102,7 @@ pub struct Money {
 impl Money {
     /// Predicts what a page costs that comes after another, of which so many messages stand unchanged; `used` is what
     /// the provider is expected to count for what we counted.
-    pub(crate) fn of(
-        page: &Page,
-        counted: Tokens,
-        used: Tokens,
-        same: Option<usize>,
-        request: &Request<'_>,
-    ) -> Money {
+    pub(crate) fn of(page: &Page, counted: Tokens, used: Tokens, same: Option<usize>, request: &Request<'_>) -> Money {
         let target = request.target;
         let sums = Sums::of(page, used.0 as f64 / counted.0.max(1) as f64);
         let held = match (request.previous, same) {

@@ -49,7 +49,18 @@ impl<'a> Replay<'a> {
         let mut replies: Vec<Seq> = log.back_by(Role::Assistant).map(|entry| entry.seq).collect();
         replies.reverse();
         let reader = Reader::new("main");
-        Replay { log, policy, target, tools: None, format: None, reserve: None, reader, previous: None, replies, next: 0 }
+        Replay {
+            log,
+            policy,
+            target,
+            tools: None,
+            format: None,
+            reserve: None,
+            reader,
+            previous: None,
+            replies,
+            next: 0,
+        }
     }
 
     /// Offers these tools at every call.

@@ -83,9 +83,7 @@ impl<'a> Request<'a> {
         let has_tools = self.tools.is_some_and(|tools| !tools.list().is_empty());
         let late = self.late_system_cost();
         let is_late = |it: &Rendered| it.fragment.role == Role::System && it.fragment.placement != Placement::Head;
-        let fragment = |it: &Rendered| {
-            it.cost + target.message_overhead + if is_late(it) { late } else { Tokens(0) }
-        };
+        let fragment = |it: &Rendered| it.cost + target.message_overhead + if is_late(it) { late } else { Tokens(0) };
         let new = self.previous.map_or(Tokens(0), |previous| self.new_since(previous));
         let input_max = window.map(|window| target.input_max.unwrap_or(window).min(window - reserve_out));
         let budget = Budget {
@@ -96,7 +94,11 @@ impl<'a> Request<'a> {
             tools: self.tools.map_or(Tokens(0), |tools| tools.cost),
             input: self.input.map_or(Tokens(0), |input| input.cost + target.message_overhead),
             framing: target.request_overhead + if has_tools { target.tools_overhead } else { Tokens(0) },
-            padding: if target.wire == Wire::Anthropic { Tokens(2 * (6 + target.message_overhead.0)) } else { Tokens(0) },
+            padding: if target.wire == Wire::Anthropic {
+                Tokens(2 * (6 + target.message_overhead.0))
+            } else {
+                Tokens(0)
+            },
             fragments: self.required().map(fragment).sum(),
         };
         match window {

@@ -4,7 +4,7 @@ use crate::digest::{Digest, Hasher};
 use crate::entry::Text;
 use crate::error::Error;
 use crate::tokens::{Count, Tokens};
-use crate::wire::json::Fields;
+use crate::wire::json::{Fields, without_lone_surrogates};
 use crate::wire::write::{field, raw, separated, string};
 use crate::wire::{TOOLS_MAX, Wire, tool_name};
 use serde::Deserialize;
@@ -61,7 +61,10 @@ struct Record<'t> {
 impl Tool {
     /// Reads a definition; what is no function, or can't be read, is kept as it is.
     pub fn parse(json: impl Into<Text>) -> Tool {
-        let json = json.into();
+        let mut json = json.into();
+        if let (std::borrow::Cow::Owned(whole), _) = without_lone_surrogates(&json) {
+            json = whole.into();
+        }
         let fields: Fields<'_> = serde_json::from_str(&json).unwrap_or_default();
         let kind: Option<String> = fields.get("type").and_then(|raw| serde_json::from_str(raw.get()).ok());
         let is_dated = kind
@@ -201,7 +204,7 @@ pub(crate) fn arguments_object(out: &mut Vec<u8>, text: &str) {
     let text = text.trim();
     let is_object = text.starts_with('{') && serde_json::from_str::<&RawValue>(text).is_ok();
     match (is_object, text.is_empty()) {
-        (true, _) => raw(out, &crate::wire::json::without_lone_surrogates(text).0),
+        (true, _) => raw(out, &without_lone_surrogates(text).0),
         (false, true) => raw(out, "{}"),
         (false, false) => {
             raw(out, r#"{"arguments":"#);

@@ -175,7 +175,8 @@ fn moved(source: &Source<'_>, record: &RawValue, error: Error, before: usize) ->
 
 /// An export of Recto: its conversation, and the system prompt in front of it.
 fn export(source: &Source<'_>, record: &RawValue) -> Result<Conversation, Error> {
-    let imported = Context::from_json(record.get(), Tokenizer::Bytes4).map_err(|error| moved(source, record, error, 0))?;
+    let imported =
+        Context::from_json(record.get(), Tokenizer::Bytes4).map_err(|error| moved(source, record, error, 0))?;
     let context = imported.context;
     let mut entries: Vec<Entry> = context.store().back().map(|counted| counted.original().clone()).collect();
     if !context.system_prompt().is_empty() {

@@ -9,7 +9,7 @@ pub mod sse;
 pub(crate) mod write;
 
 use crate::entry::{Entry, Text};
-use crate::error::Error;
+use crate::error::{Error, Place, places};
 use crate::nearest::probably;
 use crate::page::Page;
 use crate::target::Target;
@@ -65,21 +65,24 @@ impl Wire {
         }
     }
 
-    /// Reads the body of a request.
+    /// Reads the body of a request. Escapes of lone surrogates, which no text can hold, are replaced and named.
     pub fn decode(self, body: &str) -> Result<Decoded, Error> {
-        match self {
-            Wire::OpenaiChat => openai_chat::decode(body),
-            Wire::OpenaiResponses => openai_responses::decode(body),
-            Wire::Anthropic => anthropic::decode(body),
-        }
+        let (body, lone) = json::without_lone_surrogates(body);
+        let decoded = match self {
+            Wire::OpenaiChat => openai_chat::decode(&body),
+            Wire::OpenaiResponses => openai_responses::decode(&body),
+            Wire::Anthropic => anthropic::decode(&body),
+        }?;
+        Ok(Decoded { replaced: places(&body, &lone), ..decoded })
     }
 
     /// Reads the body of a response that was not streamed.
     pub fn decode_reply(self, body: &str) -> Result<Reply, Error> {
+        let (body, _) = json::without_lone_surrogates(body);
         match self {
-            Wire::OpenaiChat => openai_chat::decode_reply(body),
-            Wire::OpenaiResponses => openai_responses::decode_reply(body),
-            Wire::Anthropic => anthropic::decode_reply(body),
+            Wire::OpenaiChat => openai_chat::decode_reply(&body),
+            Wire::OpenaiResponses => openai_responses::decode_reply(&body),
+            Wire::Anthropic => anthropic::decode_reply(&body),
         }
     }
 
@@ -133,6 +136,8 @@ pub struct Decoded {
     pub format: Option<Text>,
     /// Where the client marked the end of what should be cached.
     pub marks: Vec<GivenMark>,
+    /// Where escapes of lone surrogates were replaced.
+    pub replaced: Vec<Place>,
     /// All other fields.
     pub extra: Map<String, Value>,
 }

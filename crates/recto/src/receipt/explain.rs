@@ -168,7 +168,10 @@ impl fmt::Display for Warning {
             Warning::FormatNotTaken => write!(f, "the target can't be told which form the answer must have"),
             Warning::LineAdded { text } => write!(f, "the format wants the user's words here: {text:?} was added"),
             Warning::CutInOpenRound => {
-                write!(f, "history was cut while calls were open, since it would not have fitted; reasoning went with it")
+                write!(
+                    f,
+                    "history was cut while calls were open, since it would not have fitted; reasoning went with it"
+                )
             }
             Warning::TooMany { what } => write!(f, "too many {what}: the oldest were not read"),
             Warning::ReadBound { from } => write!(f, "planning read no further back than {from}"),

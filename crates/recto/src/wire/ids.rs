@@ -61,7 +61,8 @@ impl<'p> Ids<'p> {
             let mut given = call_id(id.as_str());
             let mut nth = 2;
             while self.taken.contains(&given) {
-                given = Cow::Owned(call_id(&format!("{}_{nth}", id.as_str())).into_owned());
+                // Not with an underscore: one program takes that for a piece of the other call.
+                given = Cow::Owned(call_id(&format!("{}-{nth}", id.as_str())).into_owned());
                 nth += 1;
             }
             self.taken.insert(given.clone());
@@ -95,13 +96,13 @@ mod tests {
     #[test]
     fn an_id_that_recurs_gets_another_in_the_later_step() {
         let step = |id: &str| vec![Part::Call(Call::new(id, "look", "{}"))];
-        let (one, two, three) = (step("a"), step("a"), step("a_2"));
+        let (one, two, three) = (step("a"), step("a"), step("a-2"));
         let mut ids = Ids::default();
         ids.begin(&one);
         assert_eq!(ids.of("a"), "a");
         ids.begin(&two);
-        assert_eq!(ids.of("a"), "a_2");
+        assert_eq!(ids.of("a"), "a-2");
         ids.begin(&three);
-        assert_eq!(ids.of("a_2"), "a_2_2");
+        assert_eq!(ids.of("a-2"), "a-2-2");
     }
 }

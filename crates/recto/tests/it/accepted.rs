@@ -1,16 +1,18 @@
 //! Every page is accepted: hosts that live with a strict provider, with odd histories, over every wire, switching
 //! models and providers on the way.
 
-use recto::fragment::{Fragment, Fragments};
 use recto::entry::{Call, Part, Reasoning, ToolResult};
 use recto::format::ResponseFormat;
+use recto::fragment::{Fragment, Fragments};
 use recto::page::{Mode, Page};
 use recto::reduce::FitWindow;
 use recto::tool::Tools;
 use recto::wire::Reply;
-use recto::{Compiled, Entry, Log, Policy, Reader, Request, Role, Span, Target, Tokenizer, Tokens, Wire, compile, plan};
-use recto_testkit::fake::{Incoming, Provider, Settings};
+use recto::{
+    Compiled, Entry, Log, Policy, Reader, Request, Role, Span, Target, Tokenizer, Tokens, Wire, compile, plan,
+};
 use recto_testkit::fake;
+use recto_testkit::fake::{Incoming, Provider, Settings};
 use recto_testkit::mixed::{self, Dice};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -88,7 +90,17 @@ impl Host {
         let tools = Tools::counted(mixed::tools(&mut dice), &Tokenizer::Chars4);
         let target = target(&mut dice);
         let provider = Provider::new(Settings::default());
-        Host { dice, provider, log, reader: Reader::new("main"), policy, target, tools, previous: None, careless: false }
+        Host {
+            dice,
+            provider,
+            log,
+            reader: Reader::new("main"),
+            policy,
+            target,
+            tools,
+            previous: None,
+            careless: false,
+        }
     }
 
     fn fragments(&mut self) -> Option<Fragments> {
@@ -139,7 +151,8 @@ impl Host {
 
     fn compile(&mut self) -> Option<Compiled> {
         let fragments = self.fragments();
-        let schema = r#"{"type":"object","properties":{"a":{"type":"string"}},"required":["a"],"additionalProperties":false}"#;
+        let schema =
+            r#"{"type":"object","properties":{"a":{"type":"string"}},"required":["a"],"additionalProperties":false}"#;
         let format = match self.dice.below(10) {
             0 => Some(ResponseFormat::Json),
             1 => ResponseFormat::parse(schema).expect("it is a schema"),
@@ -236,7 +249,7 @@ fn same_again(body: &[u8], page: &Page, target: &Target, seen: &mut Seen) {
         log.append(entry).expect("what was read can be appended");
     }
     let tools = Tools::counted(decoded.tools, &Tokenizer::Chars4);
-    let format = decoded.format.as_deref().map(|it| ResponseFormat::parse(it).expect("it was written by us")).flatten();
+    let format = decoded.format.as_deref().and_then(|it| ResponseFormat::parse(it).expect("it was written by us"));
     let unbounded = target.clone().with_window(None);
     let (reader, policy) = (Reader::new("main"), Policy::none());
     let request = Request {
@@ -270,24 +283,35 @@ fn spoiled(body: &[u8]) -> Vec<u8> {
     serde_json::to_vec(&value).expect("JSON")
 }
 
-fn live(pages: usize, first: u64, careless: bool) -> Seen {
-    let mut seen = Seen::default();
-    let is_enough = |seen: &Seen| Wire::ALL.iter().all(|wire| seen.pages.get(wire.name()) >= Some(&pages));
-    let mut seed = first;
-    while !is_enough(&seen) && seen.refused.len() < 3 {
-        let mut host = Host { careless, ..Host::new(seed) };
-        for _ in 0..TURNS {
-            host.turn(&mut seen);
+fn live(pages: usize, careless: bool) -> Seen {
+    let half = |first: u64| {
+        let mut seen = Seen::default();
+        let is_enough = |seen: &Seen| Wire::ALL.iter().all(|wire| seen.pages.get(wire.name()) >= Some(&(pages / 2)));
+        let mut seed = first;
+        while !is_enough(&seen) && seen.refused.len() < 3 {
+            let mut host = Host { careless, ..Host::new(seed) };
+            for _ in 0..TURNS {
+                host.turn(&mut seen);
+            }
+            seed += 2;
         }
-        seed += 1;
-    }
-    seen
+        seen
+    };
+    let (mut one, other) = std::thread::scope(|scope| {
+        let other = scope.spawn(|| half(2));
+        (half(1), other.join().expect("the other half is told of by its own panic"))
+    });
+    other.pages.into_iter().for_each(|(wire, pages)| *one.pages.entry(wire).or_default() += pages);
+    other.sealed.into_iter().for_each(|(wire, sealed)| *one.sealed.entry(wire).or_default() += sealed);
+    one.overflows += other.overflows;
+    one.refused.extend(other.refused);
+    one
 }
 
 #[test]
 fn no_page_is_refused_by_a_strict_provider() {
     let pages = if std::env::var_os("RECTO_LONG").is_some() { PAGES_LONG } else { PAGES };
-    let seen = live(pages, 1, false);
+    let seen = live(pages, false);
     println!("pages {:?}, sealed reasoning that went back {:?}, overflows {}", seen.pages, seen.sealed, seen.overflows);
     assert!(seen.refused.is_empty(), "{}", seen.refused.join("\n\n"));
     for wire in [Wire::Anthropic, Wire::OpenaiResponses] {
@@ -298,7 +322,7 @@ fn no_page_is_refused_by_a_strict_provider() {
 
 #[test]
 fn a_page_that_lost_a_result_is_refused() {
-    let seen = live(50, 1, true);
+    let seen = live(50, true);
     assert!(seen.refused.len() >= 3, "the provider took bodies with calls that have no results");
 }
 

@@ -162,8 +162,7 @@ fn what_can_not_be_true_is_not_learned() {
 fn the_receipt_says_by_which_factor_it_was_counted() {
     let mut log = Log::counted_by(recto::Tokenizer::O200k);
     log.append(recto::Entry::user("Where were we? ".repeat(50))).unwrap();
-    let (reader, policy, mut target) =
-        (Reader::new("main"), Policy::safe(), Target::named("claude-opus-5-5").unwrap());
+    let (reader, policy, mut target) = (Reader::new("main"), Policy::safe(), Target::named("claude-opus-5-5").unwrap());
     target.calibration.observe(Tokens(1_000), Tokens(1_250));
     let receipt = compile(&Request::new(&log, &reader, &policy, &target)).unwrap().receipt;
     let text = receipt.to_string();

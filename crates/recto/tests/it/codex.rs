@@ -304,7 +304,7 @@ fn a_last_line_may_be_cut_off_and_no_other() {
 fn checked(text: &str) -> Vec<Value> {
     let records: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(records[0]["type"], "session_meta");
-    for field in ["id", "timestamp", "cwd", "originator", "cli_version", "source", "model_provider"] {
+    for field in ["id", "timestamp", "cwd", "originator", "cli_version", "source"] {
         assert!(records[0]["payload"][field].is_string(), "{field}");
     }
     assert!(records[1..].iter().all(|it| it["type"] == "response_item" && it["payload"]["type"].is_string()));

@@ -19,7 +19,9 @@ use serde_json::{Value, json};
 
 fn log(entries: impl IntoIterator<Item = Entry>) -> Log {
     let mut log = Log::counted_by(Tokenizer::Bytes4);
-    entries.into_iter().for_each(|entry| drop(log.append(entry).unwrap()));
+    for entry in entries {
+        log.append(entry).unwrap();
+    }
     log
 }
 
@@ -54,17 +56,24 @@ impl Host {
     }
 
     fn compile(&mut self) -> Compiled {
+        self.try_compile().unwrap()
+    }
+
+    /// Plans, commits and compiles; what the plan warns of is on the receipt.
+    fn try_compile(&mut self) -> Result<Compiled, recto::Error> {
         let request = Request {
             tools: self.tools.as_ref(),
             previous: self.previous.as_ref(),
             ..Request::new(&self.log, &self.reader, &self.policy, &self.target)
         };
-        let edits = plan(&request).unwrap().edits;
+        let planned = plan(&request)?;
         let mut reader = self.reader.clone();
-        reader.commit(edits, self.policy.digest());
-        let compiled = compile(&Request { reader: &reader, ..request }).unwrap();
+        reader.commit(planned.edits, self.policy.digest());
+        let compiled = compile(&Request { reader: &reader, ..request });
         self.reader = reader;
-        compiled
+        let mut compiled = compiled?;
+        compiled.receipt.warnings.extend(planned.warnings);
+        Ok(compiled)
     }
 
     /// Sends a body; what is refused is the test's failure.
@@ -83,7 +92,9 @@ impl Host {
     /// One call: what the user says, the page, and the reply recorded, with results for its calls.
     #[track_caller]
     fn turn(&mut self, words: Option<&str>, reply: fake::Reply, result: &str) -> (Compiled, Option<Usage>) {
-        words.into_iter().for_each(|words| drop(self.log.append(Entry::user(words)).unwrap()));
+        if let Some(words) = words {
+            self.log.append(Entry::user(words)).unwrap();
+        }
         let compiled = self.compile();
         let reply = self.send(&compiled.page, reply);
         self.reader.acknowledge(&compiled.receipt.ticket).unwrap();
@@ -142,7 +153,9 @@ fn x17_late_instructions_and_the_input_become_one_user_message() {
     let cost: Tokens = compiled.page.messages.iter().map(|message| message.cost).sum();
     assert_eq!(compiled.receipt.ledger.used(), cost);
     // The same without merging breaks the alternation, and without demotion the roles.
-    for other in [Target { merges: false, ..target.clone() }, Target { late_system: LateSystem::Keep, ..target.clone() }] {
+    for other in
+        [Target { merges: false, ..target.clone() }, Target { late_system: LateSystem::Keep, ..target.clone() }]
+    {
         let page = compile(&Request { target: &other, ..request }).unwrap().page;
         let body: Value = serde_json::from_slice(&Wire::OpenaiChat.encode(&page, &other)).unwrap();
         assert!(alternates(&body).is_err(), "{body}");
@@ -316,18 +329,10 @@ fn x26_what_would_not_fit_is_cut_even_then_and_said() {
     host.turn(Some("look at everything"), call(), &"x".repeat(9_000));
     let mut was_said = false;
     for _ in 0..6 {
-        let request = Request {
-            tools: host.tools.as_ref(),
-            ..Request::new(&host.log, &host.reader, &host.policy, &host.target)
-        };
-        was_said |= plan(&request).unwrap().warnings.contains(&Warning::CutInOpenRound);
-        if compile(&request).is_err() && plan(&request).unwrap().edits.is_empty() {
-            break;
-        }
-        let Ok(_) = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| host.turn(None, call(), &"x".repeat(9_000))))
-        else {
-            break;
-        };
+        let compiled = host.try_compile().unwrap();
+        was_said |= compiled.receipt.warnings.contains(&Warning::CutInOpenRound);
+        // Cut or not, the provider takes it.
+        host.turn(None, call(), &"x".repeat(9_000));
     }
     assert!(was_said, "no page had to be cut in an open round");
 }
@@ -335,12 +340,17 @@ fn x26_what_would_not_fit_is_cut_even_then_and_said() {
 #[test]
 fn a_provider_switched_on_the_way_gets_a_valid_body_and_the_receipt_names_what_stays_behind() {
     let mut host = thinker("claude-opus-5-5", Policy::none());
-    for (model, behind) in [("gpt-6-sol", vec![1, 3, 5, 7]), ("gpt-4o", vec![1, 3, 5, 7, 9]), ("claude-opus-5-5", vec![])] {
+    for (model, behind) in
+        [("gpt-6-sol", vec![1, 3, 5, 7]), ("gpt-4o", vec![1, 3, 5, 7, 9]), ("claude-opus-5-5", vec![])]
+    {
         host.target = Target::named(model).unwrap();
         let (compiled, _) = host.turn(Some("and now?"), thinking("now"), "");
         for seq in behind {
             let row = compiled.receipt.fate(Seq(seq)).unwrap();
-            assert!(matches!(&row.why, Reason::NotTaken { what } if what.contains("reasoning")), "{model} #{seq}: {row:?}");
+            assert!(
+                matches!(&row.why, Reason::NotTaken { what } if what.contains("reasoning")),
+                "{model} #{seq}: {row:?}"
+            );
         }
         assert_eq!(host.target.name, compiled.receipt.target);
     }
@@ -359,7 +369,8 @@ fn the_receipt_predicts_what_the_cache_reads_and_writes() {
         host.log.append(Entry::system(long.as_str())).unwrap();
         for nth in 0..5 {
             let words = format!("question {nth} {}", "with some words ".repeat(60));
-            let (compiled, usage) = host.turn(Some(&words), fake::Reply::default().text("an answer ".repeat(50).as_str()), "");
+            let (compiled, usage) =
+                host.turn(Some(&words), fake::Reply::default().text("an answer ".repeat(50).as_str()), "");
             let (usage, money) = (usage.unwrap(), compiled.receipt.money);
             let near = |one: Tokens, other: Tokens| one.0.abs_diff(other.0) <= 40 + usage.input.0 / 20;
             assert!(near(money.cached, usage.cached), "{model}, call {nth}: cached {money:?} {usage:?}");
@@ -385,9 +396,9 @@ fn a_clients_own_marks_stand_where_it_set_them() {
     let marks: Vec<_> = decoded.marks.iter().map(|it| (Seq(it.entry as u64), it.mark.clone())).collect();
     let (log, reader, policy) = (log(decoded.entries), Reader::new("main"), Policy::none());
     let target = Target::named("claude-opus-5-5").unwrap();
-    let request = Request { marks: &marks, reserve: Some(Tokens(100)), ..Request::new(&log, &reader, &policy, &target) };
+    let request =
+        Request { marks: &marks, reserve: Some(Tokens(100)), ..Request::new(&log, &reader, &policy, &target) };
     let page = compile(&request).unwrap().page;
-    let again: Value =
-        serde_json::from_slice(&Wire::Anthropic.encode_with(&page, &target, &decoded.extra)).unwrap();
+    let again: Value = serde_json::from_slice(&Wire::Anthropic.encode_with(&page, &target, &decoded.extra)).unwrap();
     assert_eq!(again, body);
 }

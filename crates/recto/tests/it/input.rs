@@ -196,8 +196,8 @@ fn values_of_the_wrong_type_are_named() {
     check(
         "§{\"id\": \"x\"}",
         expect![[r#"
-        a record without "messages"
-        hint: expected OpenAI-chat JSON: {"messages": [{"role": …, "content": …}, …]}"#]],
+            a record without "messages"
+            hint: expected JSON such as {"messages": [{"role": …, "content": …}, …]}, a session of Claude Code or Codex, or an export of Recto"#]],
     );
 }
 

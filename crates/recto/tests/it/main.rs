@@ -13,6 +13,8 @@ mod context;
 mod corpus;
 mod crossings;
 mod deepchat;
+mod fuzz;
+mod journeys;
 mod golden;
 mod input;
 mod join;

@@ -50,7 +50,7 @@ fn a_receipt_tells_in_text_what_became_of_everything() {
           window   200 = 108 used + 0 reserved for the answer + 92 left
           used     108 = system 5 + user 70 + assistant 2 + calls 6 + results 25
           cache    4 of 7 messages (29 tokens) stand as on the previous page; broken at #5
-          money    0.000102 USD = 29 cached + 79 fresh tokens
+          money    0.000102 USD = 29 cached + 79 written tokens of input
           warning  call b of #8 has no result; a stand-in is shown
 
           entries         fate                     tokens  pass        why
@@ -88,7 +88,7 @@ fn a_receipt_is_json_with_the_documented_fields() {
             "assistant calls framing input reasoning reserve_out results system tools user window",
         ),
         ("prefix", &json["prefix"], "broken_at messages previous tokens tools_changed"),
-        ("money", &json["money"], "cached fresh usd"),
+        ("money", &json["money"], "cached plain usd written"),
         ("ticket", &json["ticket"], "head inputs ordinal page reader turn version"),
         ("span", &json["fates"][0]["span"], "first last"),
     ] {

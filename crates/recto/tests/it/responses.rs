@@ -315,7 +315,7 @@ fn custom_tools_keep_their_kind_or_become_functions_as_pairs() {
 fn an_id_that_recurs_is_another_in_the_later_step() {
     let written = input(decoded(&json!([user("go"), call("a"), output("a", "1"), call("a"), output("a", "2")])));
     let ids: Vec<&str> = (1..5).map(|at| written[at]["call_id"].as_str().unwrap()).collect();
-    assert_eq!(ids, ["a", "a", "a_2", "a_2"]);
+    assert_eq!(ids, ["a", "a", "a-2", "a-2"]);
     // One answer with one id twice is two steps, since a step can't hold both.
     let twice = decoded(&json!([user("go"), call("a"), call("a"), output("a", "1")]));
     assert_eq!(twice.iter().filter(|entry| entry.role == Role::Assistant).count(), 2);

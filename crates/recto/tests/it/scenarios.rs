@@ -7,8 +7,8 @@ use recto::item::Item;
 use recto::log::Counted;
 use recto::page::{Message, Page};
 use recto::receipt::Fate;
-use recto::tool::Tools;
 use recto::select::Select;
+use recto::tool::Tools;
 use recto::{
     Compiled, Count, Entry, Error, Log, Part, Policy, Reader, Request, Role, Seq, Span, Target, Tokenizer, Tokens,
     compile, compile_once, plan, wire,

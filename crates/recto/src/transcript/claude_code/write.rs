@@ -2,13 +2,15 @@
 
 use super::time;
 use crate::digest::{Digest, Hasher};
-use crate::entry::{Entry, Millis, Part, Role};
+use crate::entry::{Call, CallId, Entry, Millis, Part, Role, ToolResult};
 use crate::page::{Message, Mode, Page};
 use crate::tokens::Tokens;
 use crate::wire::anthropic::{LATE, encode_unasked};
+use crate::wire::call_id;
 use crate::wire::write::{field, raw, string};
 use serde_json::Map;
-use std::collections::HashMap;
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
 
 /// The version of the program whose records these are like.
 const VERSION: &str = "2.1.197";
@@ -19,7 +21,8 @@ const VERSION: &str = "2.1.197";
 pub fn session(entries: &[Entry], session_id: &str, cwd: &str, at: Millis) -> String {
     let mut writing =
         Writing { session_id, cwd, out: Vec::new(), parent: None, lines: 0, at: Millis(at.0.saturating_sub(1)) };
-    let mut rest = entries;
+    let apart = apart(entries);
+    let mut rest = apart.as_deref().unwrap_or(entries);
     while !rest.is_empty() {
         let end = rest.iter().skip(1).position(|entry| entry.edge).map_or(rest.len(), |at| at + 1);
         let (segment, later) = rest.split_at(end);
@@ -53,6 +56,12 @@ impl Writing<'_> {
             let entry = order.get(written.message).map(|at| &entries[*at]);
             let mut body = Vec::with_capacity(written.content.len() + 80);
             raw(&mut body, if written.is_assistant { r#"{"role":"assistant""# } else { r#"{"role":"user""# });
+            if written.is_assistant {
+                // Older versions of the program take answers without an id for pieces of one.
+                let name = format!("{} {} {}", self.session_id, self.lines, written.content);
+                let digest = Digest::of(name.as_bytes()).to_string();
+                field(&mut body, r#","id":"#, &format!("msg_{}", &digest[..24]));
+            }
             if let Some(model) = entry.and_then(model_of).filter(|_| written.is_assistant) {
                 field(&mut body, r#","model":"#, model);
             }
@@ -144,6 +153,34 @@ fn message(entry: &Entry) -> Message {
         digest: Digest::default(),
         extra: entry.extra.clone().into_iter().filter(|(name, _)| name == "anthropic").collect::<Map<_, _>>(),
     }
+}
+
+/// The entries with ids that can't be taken for each other: the program takes a call whose id is another's, an underscore
+/// and a number, for a piece of that one. `None` where they are apart as they are.
+fn apart(entries: &[Entry]) -> Option<Vec<Entry>> {
+    let ids: HashSet<Cow<'_, str>> =
+        entries.iter().flat_map(Entry::calls).map(|call| call_id(call.id.as_str())).collect();
+    let renamed = |id: &CallId| {
+        let id = call_id(id.as_str());
+        let (start, number) = id.rsplit_once('_')?;
+        let is_piece = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()) && ids.contains(start);
+        is_piece.then(|| CallId::from(format!("{start}-{number}")))
+    };
+    if !entries.iter().flat_map(Entry::calls).any(|call| renamed(&call.id).is_some()) {
+        return None;
+    }
+    let part = |part: &Part| match part {
+        Part::Call(call) => match renamed(&call.id) {
+            Some(id) => Part::Call(Call { id, ..call.clone() }),
+            None => part.clone(),
+        },
+        Part::Result(result) => match renamed(&result.call) {
+            Some(call) => Part::Result(ToolResult { call, ..result.clone() }),
+            None => part.clone(),
+        },
+        part => part.clone(),
+    };
+    Some(entries.iter().map(|entry| Entry { parts: entry.parts.iter().map(part).collect(), ..entry.clone() }).collect())
 }
 
 /// The order of entries in which results follow their calls, wherever they came.

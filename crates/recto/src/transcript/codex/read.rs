@@ -245,7 +245,7 @@ impl Reading {
             Instructions::Text(text) | Instructions::Object { text: Some(text) } => Some(text.clone()),
             Instructions::Object { text: None } | Instructions::Other(_) => None,
         });
-        let base = base.filter(|text| !text.is_empty()).map(Entry::system);
+        let base = base.filter(|text| !text.is_empty()).map(super::own_prompt);
         let entries = base.into_iter().chain(self.items.entries).collect();
         Conversation { id: self.meta.and_then(|meta| meta.id), entries, notes, ..Conversation::default() }
     }

@@ -17,15 +17,19 @@ const PROVIDER: &str = "openai";
 /// Writes a session file that Codex resumes: the conversation of these entries, by the name of `thread_id`, in the
 /// folder `cwd`. Entries without a time are given `at`.
 pub fn session(entries: &[Entry], thread_id: &str, cwd: &str, at: Millis) -> String {
-    let meta = json!({
+    let base = entries.first().filter(|entry| super::is_own_prompt(entry));
+    // No provider is named: the program refuses to resume a session with another than the one that it names.
+    let mut meta = json!({
         "id": thread_id,
         "timestamp": time::format(at),
         "cwd": cwd,
         "originator": "recto",
         "cli_version": env!("CARGO_PKG_VERSION"),
         "source": "exec",
-        "model_provider": PROVIDER,
     });
+    if let Some([Part::Text { text }]) = base.map(|entry| &*entry.parts) {
+        meta["base_instructions"] = json!({"text": &**text});
+    }
     let mut rollout = Rollout::default();
     rollout.line("session_meta", at, &meta.to_string());
     let results = results(entries);
@@ -33,6 +37,7 @@ pub fn session(entries: &[Entry], thread_id: &str, cwd: &str, at: Millis) -> Str
     for (nth, entry) in entries.iter().enumerate() {
         let at = entry.at.unwrap_or(at);
         match entry.role {
+            Role::System if nth == 0 && base.is_some() => {}
             Role::System => rollout.said(entry, "developer", at),
             Role::User => rollout.said(entry, "user", at),
             Role::Assistant => {
