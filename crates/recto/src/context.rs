@@ -6,6 +6,7 @@ mod json;
 
 use crate::entry::{Entry, Section, Seq, Text};
 use crate::error::Error;
+use crate::format::ResponseFormat;
 use crate::fragment::{Fragment, Fragments};
 use crate::log::{Counted, Log, Scope};
 use crate::policy::Policy;
@@ -201,6 +202,11 @@ impl Context {
         let has_prompt = !self.system_prompt.is_empty();
         let prompt = has_prompt.then(|| Fragment::fixed(SYSTEM_FRAGMENT, self.system_prompt.clone()));
         Fragments::counted(prompt.into_iter().chain(more), self.log.counter())
+    }
+
+    /// Returns the form that the answer must have, for [`Request::format`]; what is no format is an error.
+    pub fn format(&self) -> Result<Option<ResponseFormat>, Error> {
+        self.response_format().map_or(Ok(None), ResponseFormat::parse)
     }
 
     /// Returns the request for a page of this context, with the fragments that [`fragments`](Context::fragments)

@@ -168,6 +168,9 @@ fn one(
         RowOrigin::BuiltIn if known => "built in".into(),
         RowOrigin::BuiltIn => "nobody: they are assumed".into(),
     };
+    if let Some(like) = catalogue.like(name) {
+        rows.push(["like".into(), talk::harmless(like)]);
+    }
     rows.push(["facts from".into(), talk::harmless(&from)]);
     let changed = changes.iter().filter_map(|it| Some(format!("\n{}:\n  {}", it.file, it.of(name)?.told())));
     talk::text(&format!("{}{}", table::aligned(&rows, [Side::Left; 2]), changed.collect::<String>()))

@@ -475,3 +475,37 @@ fn whatever_is_written_can_be_said_to_the_provider() {
         }
     }
 }
+
+#[test]
+fn a_written_session_is_read_alike_by_every_version_of_the_program() {
+    let step = |id: &str| Entry::step("", [Call::new(id, "look", "{}")]);
+    let entries = [
+        Entry::user("one"),
+        step("k1"),
+        Entry::result("k1", "first"),
+        step("k1_2"),
+        Entry::result("k1_2", "second"),
+        step("k1"),
+        Entry::result("k1", "third"),
+        Entry::assistant("done"),
+    ];
+    let text = claude_code::session(&entries, "01234567-89ab-8def-8123-456789abcdef", "/work", Millis(0));
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let messages = lines.iter().map(|line| &line["message"]);
+    // Answers without ids of their own would be taken for one.
+    let answers: Vec<&str> = messages.clone().filter_map(|it| it["id"].as_str()).collect();
+    assert_eq!(answers.len(), 4);
+    assert_eq!(answers.iter().collect::<HashSet<_>>().len(), 4);
+    // A call named like another and a number would be taken for a piece of it.
+    let blocks = |kind: &str, field: &str| -> Vec<String> {
+        let all = messages.clone().filter_map(|it| it["content"].as_array()).flatten();
+        all.filter(|it| it["type"] == kind).map(|it| it[field].as_str().unwrap().to_string()).collect()
+    };
+    let calls = blocks("tool_use", "id");
+    assert_eq!(calls, blocks("tool_result", "tool_use_id"));
+    for call in &calls {
+        let piece = call.rsplit_once('_').filter(|(_, number)| number.bytes().all(|byte| byte.is_ascii_digit()));
+        assert!(piece.is_none_or(|(start, _)| !calls.iter().any(|other| other == start)), "{calls:?}");
+    }
+    assert_eq!(calls.iter().collect::<HashSet<_>>().len(), 3, "{calls:?}");
+}

@@ -386,3 +386,25 @@ fn a_real_rollout_survives_being_written_and_read() {
         assert_eq!(codex::session(&only(&text).entries, "t", "/work", Millis(0)), text);
     }
 }
+
+#[test]
+fn the_programs_own_prompt_is_not_said_twice() {
+    let text = [
+        json!({"timestamp": "2026-01-01T00:00:00.000Z", "type": "session_meta", "payload": {
+            "id": "t", "cwd": "/work", "base_instructions": {"text": "You are Codex."}}}),
+        json!({"timestamp": "2026-01-01T00:00:01.000Z", "type": "response_item", "payload": {
+            "type": "message", "role": "user", "content": [{"type": "input_text", "text": "hi"}]}}),
+    ];
+    let read = only(&text.map(|line| line.to_string()).join("\n"));
+    assert_eq!(read.entries[0].role, Role::System);
+    let written = codex::session(&read.entries, "t", "/work", Millis(0));
+    let lines: Vec<Value> = written.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines[0]["payload"]["base_instructions"]["text"], "You are Codex.");
+    assert!(lines[0]["payload"].get("model_provider").is_none(), "a program with another provider would not resume it");
+    assert_eq!(lines.len(), 2);
+    assert_eq!(only(&written).entries, read.entries);
+    // Instructions of others are said to the program beside its own.
+    let foreign = codex::session(&[Entry::system("Be kind."), Entry::user("hi")], "t", "/work", Millis(0));
+    assert!(foreign.lines().next().is_some_and(|meta| !meta.contains("Be kind.")));
+    assert_eq!(foreign.lines().count(), 3);
+}

@@ -3,6 +3,7 @@
 
 use recto::edit::Reason;
 use recto::entry::{Part, ToolResult};
+use recto::format::ResponseFormat;
 use recto::fragment::{Fragment, Fragments, Placement};
 use recto::page::{Mode, Page};
 use recto::policy::StaticChange;
@@ -401,4 +402,35 @@ fn a_clients_own_marks_stand_where_it_set_them() {
     let page = compile(&request).unwrap().page;
     let again: Value = serde_json::from_slice(&Wire::Anthropic.encode_with(&page, &target, &decoded.extra)).unwrap();
     assert_eq!(again, body);
+}
+
+#[test]
+fn a_contexts_response_format_is_asked_for_on_every_wire() {
+    let schema =
+        r#"{"type":"object","properties":{"city":{"type":"string"}},"required":["city"],"additionalProperties":false}"#;
+    let named = format!(r#"{{"type":"json_schema","json_schema":{{"name":"place","schema":{schema},"strict":true}}}}"#);
+    let context = recto::Context::from(log([Entry::user("Where?")])).with_response_format(named.as_str()).unwrap();
+    let (fragments, format) = (context.fragments([]).unwrap(), context.format().unwrap());
+    let (reader, policy) = (Reader::new("main"), Policy::none());
+    let asked = |model: &str, at: &str, format: &Option<ResponseFormat>| {
+        let target = Target::named(model).unwrap();
+        let request = Request { format: format.as_ref(), ..context.request(&fragments, &reader, &policy, &target) };
+        let compiled = compile(&request).unwrap();
+        let body = target.wire.encode(&compiled.page, &target);
+        assert_eq!(target.wire.validate(&body), []);
+        let body: Value = serde_json::from_slice(&body).unwrap();
+        (body.pointer(at).cloned(), compiled.receipt.warnings)
+    };
+    let schema: Value = serde_json::from_str(schema).unwrap();
+    for (model, at) in [
+        ("gpt-4o", "/response_format/json_schema/schema"),
+        ("gpt-6-sol", "/text/format/schema"),
+        ("claude-opus-5-5", "/output_config/format/schema"),
+    ] {
+        assert_eq!(asked(model, at, &format).0, Some(schema.clone()), "{model}");
+    }
+    // Anthropic has no word for "some JSON"; the receipt says so.
+    let (found, warnings) = asked("claude-opus-5-5", "/output_config", &Some(ResponseFormat::Json));
+    assert!(found.is_none() && warnings.contains(&Warning::FormatNotTaken));
+    assert_eq!(asked("gpt-4o", "/response_format/type", &Some(ResponseFormat::Json)).0, Some(json!("json_object")));
 }
