@@ -6,6 +6,7 @@ mod deepchat;
 mod detect;
 mod responses;
 mod stream_json;
+mod time;
 mod write;
 
 use crate::context::Context;

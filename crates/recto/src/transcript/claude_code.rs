@@ -3,7 +3,6 @@
 
 pub(super) mod lines;
 pub(super) mod steps;
-mod time;
 mod tree;
 mod write;
 

@@ -4,7 +4,6 @@
 //! that one said.
 
 mod read;
-mod time;
 mod write;
 
 use crate::entry::{Entry, Role, Text};

@@ -16,7 +16,6 @@ pub use decode::{decode, decode_reply};
 pub(crate) use encode::encode_unasked;
 pub use encode::{encode, encode_messages, encode_with};
 pub use stream::Stream;
-pub(crate) use turns::LATE;
 pub use validate::validate;
 
 /// The name that entries and parts carry for this provider.

@@ -1,9 +1,9 @@
 //! From records to entries: records of one message of the model are one step again, in the order of its blocks.
 
 use super::lines::Line;
-use super::time;
 use crate::entry::{Entry, Millis, Origin, Part, Role, Text};
 use crate::error::Error;
+use crate::transcript::time;
 use crate::wire::anthropic::{Read, Reading};
 use crate::wire::json::{Fields, Source};
 use serde_json::{Map, Value};

@@ -1,11 +1,12 @@
 //! A session file that the program resumes: the conversation as records that hang on each other in one chain.
 
-use super::time;
 use crate::digest::{Digest, Hasher};
 use crate::entry::{Call, CallId, Entry, Millis, Part, Role, ToolResult};
 use crate::page::{Message, Mode, Page};
 use crate::tokens::Tokens;
-use crate::wire::anthropic::{LATE, encode_unasked};
+use crate::transcript::time;
+use crate::view::shape::LATE_SYSTEM;
+use crate::wire::anthropic::encode_unasked;
 use crate::wire::call_id;
 use crate::wire::write::{field, raw, string};
 use serde_json::Map;
@@ -140,7 +141,7 @@ fn model_of(entry: &Entry) -> Option<&str> {
 fn message(entry: &Entry) -> Message {
     let marked = |part: &Part| match part {
         Part::Text { text } if entry.role == Role::System && !text.trim().is_empty() => {
-            Part::text(format!("{LATE}{text}"))
+            Part::text(format!("{LATE_SYSTEM}{text}"))
         }
         part => part.clone(),
     };

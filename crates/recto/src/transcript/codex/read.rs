@@ -1,9 +1,9 @@
 //! From a rollout's lines to a conversation.
 
 use super::super::{Conversation, RECORD_BYTES_MAX, responses};
-use super::time;
 use crate::entry::{Entry, Millis, Origin, Part, Role, Text};
 use crate::error::{Error, Place};
+use crate::transcript::time;
 use crate::wire::json::{Source, offset_in, without_position};
 use crate::wire::openai_responses::{Items, Record, kind_of};
 use serde::Deserialize;
@@ -143,7 +143,7 @@ impl Reading {
     fn line(&mut self, source: &Source<'_>, line: &Line<'_>) -> Result<(), Error> {
         self.number += 1;
         self.has_ordinals |= line.ordinal.is_some();
-        let at = line.timestamp.as_deref().and_then(time::parse);
+        let at = line.timestamp.as_deref().and_then(time::parsed);
         match line.kind.as_str() {
             "session_meta" if self.meta.is_none() => self.meta = Some(source.read(line.payload, "session_meta")?),
             // A copied history brings the records of those it was copied from.

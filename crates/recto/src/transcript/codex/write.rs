@@ -1,7 +1,7 @@
 //! From entries to a rollout that Codex resumes.
 
-use super::time;
 use crate::entry::{Arguments, CallId, Entry, Millis, Part, Piece, Role, ToolResult};
+use crate::transcript::time;
 use crate::wire::Ids;
 use crate::wire::openai_responses::{Record, Written, kind_of, written_as};
 use crate::wire::{call_id, tool_name};
@@ -21,7 +21,7 @@ pub fn session(entries: &[Entry], thread_id: &str, cwd: &str, at: Millis) -> Str
     // No provider is named: the program refuses to resume a session with another than the one that it names.
     let mut meta = json!({
         "id": thread_id,
-        "timestamp": time::format(at),
+        "timestamp": time::written(at),
         "cwd": cwd,
         "originator": "recto",
         "cli_version": env!("CARGO_PKG_VERSION"),
@@ -87,7 +87,7 @@ struct Rollout {
 
 impl Rollout {
     fn line(&mut self, kind: &str, at: Millis, payload: &str) {
-        let at = time::format(at);
+        let at = time::written(at);
         self.text.push_str(&format!("{{\"timestamp\":\"{at}\",\"type\":\"{kind}\",\"payload\":{payload}}}\n"));
     }
 

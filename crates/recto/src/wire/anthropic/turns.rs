@@ -6,16 +6,13 @@ use super::model::Model;
 use super::{IMAGES_MAX, PROVIDER, WIRE};
 use crate::entry::{Call, Part, Piece, Reasoning, Role, ToolResult};
 use crate::item::NO_RESULT;
-use crate::page::{Message, Mode, Page};
+use crate::page::{CONTINUE, Message, Mode, Page};
+use crate::view::shape::LATE_SYSTEM;
 use crate::wire::Ids;
 use crate::wire::json::Fields;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 
-/// What is said in the user's place where the provider wants the user to speak.
-const CONTINUE: &str = "[Continue.]";
-/// What marks instructions that stand in the user's place.
-pub(crate) const LATE: &str = "[System Context]: ";
 /// The most pictures for models with a small window.
 const IMAGES_MAX_SMALL: usize = 100;
 /// Blocks that a page has parts for; as something opaque they might break rules that hold for those parts.
@@ -295,7 +292,7 @@ impl<'p> Builder<'p> {
         }
         for mut block in blocks {
             let What::Text(text) = &block.what else { continue };
-            block.what = What::Text(Cow::Owned(format!("{LATE}{text}")));
+            block.what = What::Text(Cow::Owned(format!("{LATE_SYSTEM}{text}")));
             block.fields = None;
             self.turn(Speaker::User).blocks.push(block);
         }
