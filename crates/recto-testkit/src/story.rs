@@ -25,8 +25,21 @@ pub struct Story {
     pub takes_reasoning: bool,
     /// Whether prompt pieces go with every call.
     pub has_fragments: bool,
+    /// What the provider's format takes.
+    pub manner: Manner,
     /// What happens.
     pub events: Vec<Event>,
+}
+
+/// What a provider's format takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Manner {
+    /// Everything, as the format for comparisons does.
+    Plain,
+    /// Instructions only at the beginning, no error flags.
+    Strict,
+    /// What Anthropic takes: the user speaks first and last, no empty texts, reasoning under a seal.
+    Anthropic,
 }
 
 /// Something that happens in a conversation.
@@ -220,8 +233,9 @@ fn policy() -> impl Strategy<Value = Policy> {
 pub fn story(length: usize) -> impl Strategy<Value = Story> {
     let window = prop_oneof![4 => 60u64..900, 1 => 1_500u64..6_000];
     let settings = (window, 0u64..30, 0u64..5, policy(), any::<bool>(), any::<bool>());
-    (settings, any::<bool>(), vec(event(), 1..length)).prop_map(|(settings, has_fragments, events)| {
+    let manner = prop_oneof![3 => Just(Manner::Plain), 1 => Just(Manner::Strict), 1 => Just(Manner::Anthropic)];
+    (settings, any::<bool>(), manner, vec(event(), 1..length)).prop_map(|(settings, has_fragments, manner, events)| {
         let (window, reserve, overhead, policy, remembers, takes_reasoning) = settings;
-        Story { window, reserve, overhead, policy, remembers, takes_reasoning, has_fragments, events }
+        Story { window, reserve, overhead, policy, remembers, takes_reasoning, has_fragments, manner, events }
     })
 }

@@ -1,16 +1,16 @@
 //! A host that lives through a story: it appends, plans, commits, compiles and acknowledges with the real functions.
 
-use crate::story::{Event, Story, Words};
+use crate::story::{Event, Manner, Story, Words};
 use recto::edit::Change;
 use recto::entry::{Call, CallId, Media, Part, Reasoning, Redaction, RunId, Status, ToolResult};
 use recto::fragment::{Fragment, Fragments};
 use recto::log::Counted;
 use recto::receipt::Ticket;
-use recto::target::{Memory, Reasoned};
+use recto::target::{EditsPast, LateSystem, Memory, Reasoned};
 use recto::tool::Tools;
 use recto::{
     Compiled, Entry, Error, Lane, Log, Plan, Policy, Reader, Request, Role, Seq, Session, Span, Target, Tokenizer,
-    Tokens, compile, plan,
+    Tokens, Wire, compile, plan,
 };
 
 /// A fixed prompt, a todo list, something retrieved that may go, and an empty one.
@@ -85,6 +85,15 @@ impl World {
         target.message_overhead = Tokens(story.overhead);
         target.memory = if story.remembers { Memory::Session } else { Memory::Stateless };
         target.reasoning = if story.takes_reasoning { Reasoned::Text } else { Reasoned::Dropped };
+        match story.manner {
+            Manner::Plain => {}
+            Manner::Strict => (target.late_system, target.tells_errors) = (LateSystem::ToUser, true),
+            Manner::Anthropic => {
+                target = target.over(Wire::Anthropic);
+                target.reasoning = Reasoned::Sealed;
+                target.edits_past = EditsPast::DropsLaterReasoning;
+            }
+        }
         let tool = r#"{"type":"function","function":{"name":"look"}}"#;
         World {
             target,

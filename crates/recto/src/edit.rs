@@ -279,6 +279,8 @@ pub enum Reason {
     DuplicateInput,
     /// It is bound to what stood before it, and that has changed.
     PrefixChanged,
+    /// It is bound to what stood before it, and nobody recorded that.
+    PrefixUnknown,
     /// The target takes no such thing.
     NotTaken {
         /// What it doesn't take.
@@ -319,6 +321,7 @@ impl fmt::Display for Reason {
             Reason::LateResult { call } => write!(f, "late result of call {call}"),
             Reason::Empty => write!(f, "empty"),
             Reason::DuplicateInput => write!(f, "is the current input"),
+            Reason::PrefixUnknown => write!(f, "it is not known what stood before it when it was made"),
             Reason::PrefixChanged => write!(f, "what stood before it when it was made has changed"),
             Reason::NotTaken { what } => write!(f, "the target takes no {what}"),
         }

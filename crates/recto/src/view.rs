@@ -351,13 +351,17 @@ impl<'a> View<'a> {
     pub(crate) fn drop_reasoning(&mut self, steps: &[Seq]) {
         for item in self.items.iter_mut().filter(|item| steps.contains(&item.seq())) {
             for (at, part) in item.entry.shown().iter().enumerate() {
-                if matches!(part, Part::Reasoning(_)) && item.changed_part(at).is_none() {
-                    let (by, why) = ("bind".into(), Reason::PrefixChanged);
+                if let Part::Reasoning(it) = part
+                    && item.changed_part(at).is_none()
+                {
+                    let why = if it.prefix.is_some() { Reason::PrefixChanged } else { Reason::PrefixUnknown };
+                    let by = "bind".into();
                     item.changed.push((at, Changed { text: None, cost: Tokens(0), by, why, is_edit: false }));
                 }
             }
             if item.kind == Kind::Message && !item.says_something() {
-                item.hidden.get_or_insert(("bind".into(), Reason::PrefixChanged));
+                let why = item.changed.last().map_or(Reason::PrefixChanged, |(_, changed)| changed.why.clone());
+                item.hidden.get_or_insert(("bind".into(), why));
             }
             item.recount(self.overhead, self.counter);
         }

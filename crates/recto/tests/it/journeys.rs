@@ -38,8 +38,11 @@ fn compiles_for(conversation: &Conversation, model: &str, name: &str) -> usize {
         };
         fake::check(api, &body).unwrap_or_else(|refusal| panic!("{name} for {model}: {refusal:?}"));
         let rows = compiled.receipt.fates.iter();
-        left_behind +=
-            rows.filter(|row| row.fate == Fate::Changed && row.why.to_string().contains("reasoning")).count();
+        left_behind += rows
+            .filter(|row| {
+                row.fate == Fate::Changed && (&*row.by == "bind" || row.why.to_string().contains("reasoning"))
+            })
+            .count();
     }
     left_behind
 }

@@ -7,8 +7,8 @@ use recto::digest::Digest;
 use recto::edit::Change;
 use recto::page::{Mode, Page};
 use recto::policy::Sections;
-use recto::target::Memory;
-use recto::{Log, Role, Seq, plan, wire};
+use recto::target::{LateSystem, Memory};
+use recto::{Log, Role, Seq, Wire, plan, wire};
 use recto_testkit::check;
 use recto_testkit::story::{Event, Story, story};
 use recto_testkit::world::{Called, SECRET, World};
@@ -101,7 +101,7 @@ fn one_page(world: &World, called: &Called, body: &[u8]) -> Result<(), String> {
     check::budget(receipt, cost).map_err(|what| format!("(c) {what}"))?;
     let again = recto::compile(&world.request(called.input.as_ref())).map_err(|error| error.to_string())?;
     (again == *compiled).then_some(()).ok_or("(e) the same request gives another page")?;
-    as_planned(called)?;
+    as_planned(world, called)?;
     no_secret(world, called, body)?;
     present(world, called, messages)
 }
@@ -124,14 +124,21 @@ fn overflow(called: &Called) -> Result<(), String> {
     }
 }
 
-/// The page costs what the plan said it would.
-fn as_planned(called: &Called) -> Result<(), String> {
+/// The page costs what the plan said it would. Where instructions are marked as such behind other words, those that
+/// come to stand at the beginning need no mark any more, and cost less.
+fn as_planned(world: &World, called: &Called) -> Result<(), String> {
     let page = &called.compiled.as_ref().map_err(|error| error.to_string())?.page;
     let floor = called.plan.edits.iter().rev().find(|edit| matches!(edit.change, Change::Floor(_)));
     let history = page.messages.iter().filter(|message| message.seq.is_some());
     let cost: recto::Tokens = history.map(|message| message.cost).sum();
+    let is_kept = |promised: recto::Tokens| match world.target.late_system {
+        LateSystem::Keep => cost == promised,
+        LateSystem::ToUser => cost <= promised,
+    };
     match floor.filter(|_| page.mode == Mode::Full) {
-        Some(floor) if floor.after != cost => Err(format!("the plan promised {}, the page costs {cost}", floor.after)),
+        Some(floor) if !is_kept(floor.after) => {
+            Err(format!("the plan promised {}, the page costs {cost}", floor.after))
+        }
         _ => Ok(()),
     }
 }
@@ -165,7 +172,10 @@ fn no_secret(world: &World, called: &Called, body: &[u8]) -> Result<(), String> 
 /// (h) All instructions and the input stand on the page, the input last.
 fn present(world: &World, called: &Called, messages: &[Value]) -> Result<(), String> {
     let page = &called.compiled.as_ref().map_err(|error| error.to_string())?.page;
-    if let Some(input) = &called.input {
+    let is_wordless = |part: &recto::Part| matches!(part, recto::Part::Text { text } if text.trim().is_empty());
+    let is_plain =
+        |input: &&recto::log::Counted| world.target.wire != Wire::Anthropic || !input.shown().iter().any(is_wordless);
+    if let Some(input) = called.input.as_ref().filter(is_plain) {
         let last = page.messages.last().ok_or("(h) no message at all")?;
         let is_there = last.seq.is_none() && last.digest == input.digest && messages.len() == page.messages.len();
         is_there.then_some(()).ok_or("(h) the input is not the last message")?;
@@ -176,7 +186,9 @@ fn present(world: &World, called: &Called, messages: &[Value]) -> Result<(), Str
     }
     let shown: HashSet<Seq> = page.messages.iter().filter_map(|message| message.seq).collect();
     let is_empty = |entry: &recto::log::Counted| {
-        entry.shown().iter().all(|part| matches!(part, recto::Part::Text { text } if text.is_empty()))
+        let is_empty =
+            |text: &str| if world.target.wire == Wire::Anthropic { text.trim().is_empty() } else { text.is_empty() };
+        entry.shown().iter().all(|part| matches!(part, recto::Part::Text { text } if is_empty(text)))
     };
     let missing = world.log.back_by(Role::System).find(|entry| !is_empty(entry) && !shown.contains(&entry.seq));
     missing.map_or(Ok(()), |entry| Err(format!("(h) instructions {} are missing", entry.seq)))
