@@ -362,7 +362,7 @@ impl Builder<'_, '_> {
 
 /// What is said now, as far as the target takes it.
 fn shaped(input: &Counted, view: &View<'_>, target: &Target) -> Message {
-    let told = |part: &Part| match (shape::refused(part, input.role(), target), shape::told(part)) {
+    let told = |part: &Part| match (shape::refused(part, input.role(), target), shape::told(part, target)) {
         (Some(_), _) => None,
         (None, Some(text)) => Some(Part::Text { text }),
         (None, None) => Some(part.clone()),

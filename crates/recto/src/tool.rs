@@ -9,6 +9,7 @@ use crate::wire::write::{field, raw, separated, string};
 use crate::wire::{TOOLS_MAX, Wire, tool_name};
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -34,6 +35,8 @@ pub struct Tool {
     pub wire: Option<Wire>,
     /// What it says, if it is a function; others are the provider's own and can't be told to another.
     pub function: Option<Function>,
+    /// Whether it is a JSON object at all.
+    is_object: bool,
 }
 
 /// A function that a model may call.
@@ -87,7 +90,8 @@ impl Tool {
             let parameters = it.parameters.filter(|raw| raw.get() != "null").map(|raw| raw.get().into());
             Some(Function { name: it.name?, description: it.description, parameters, strict: it.strict })
         });
-        Tool { json, wire, function }
+        let is_object = serde_json::from_str::<Map<String, Value>>(&json).is_ok();
+        Tool { json, wire, function, is_object }
     }
 
     /// Returns whether a wire has a way to offer it.
@@ -156,6 +160,11 @@ impl Tools {
     /// Says what keeps a wire from offering them.
     pub(crate) fn check(&self, wire: Wire) -> Result<(), Error> {
         let taken: Vec<&Tool> = self.taken(wire).collect();
+        if let Some(tool) = taken.iter().find(|tool| !tool.is_object) {
+            let start: String = tool.json.chars().take(40).collect();
+            let what = format!("a tool definition is no JSON object: {start:?}");
+            return Err(Error::settings(what, "give each tool as one JSON object, in any provider's form"));
+        }
         if wire != Wire::Anthropic && taken.len() > TOOLS_MAX {
             let what = format!("{} tools, and {wire} takes at most {TOOLS_MAX}", taken.len());
             return Err(Error::settings(what, "offer fewer tools at a call"));
@@ -202,7 +211,7 @@ impl Tools {
 /// Writes the arguments of a call as a JSON object: as they were given where they are one, else wrapped.
 pub(crate) fn arguments_object(out: &mut Vec<u8>, text: &str) {
     let text = text.trim();
-    let is_object = text.starts_with('{') && serde_json::from_str::<&RawValue>(text).is_ok();
+    let is_object = text.starts_with('{') && serde_json::from_str::<&RawValue>(text).is_ok() && has_plain_numbers(text);
     match (is_object, text.is_empty()) {
         (true, _) => raw(out, &without_lone_surrogates(text).0),
         (false, true) => raw(out, "{}"),
@@ -212,4 +221,16 @@ pub(crate) fn arguments_object(out: &mut Vec<u8>, text: &str) {
             raw(out, "}");
         }
     }
+}
+
+/// Digits in a row that may be more than a number can have.
+const LONG_NUMBER: usize = 300;
+
+/// Whether all numbers of a JSON text are such that every reader takes them.
+fn has_plain_numbers(text: &str) -> bool {
+    let has_exponent = text.as_bytes().windows(2).any(|it| it[0].is_ascii_digit() && matches!(it[1], b'e' | b'E'));
+    let has_long = || text.split(|c: char| !c.is_ascii_digit()).any(|digits| digits.len() >= LONG_NUMBER);
+    // Reading it whole costs more, and is rarely needed.
+    let is_plain = !has_exponent && (text.len() < LONG_NUMBER || !has_long());
+    is_plain || serde_json::from_str::<Value>(text).is_ok()
 }

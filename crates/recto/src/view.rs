@@ -118,11 +118,11 @@ impl<'a> View<'a> {
             for (at, part) in item.entry.shown().iter().enumerate() {
                 let is_reasoning = matches!(part, Part::Reasoning(_));
                 let what = if is_reasoning { reasoning } else { shape::refused(part, item.entry.role(), target) };
-                match (what, shape::told(part)) {
+                match (what, shape::told(part, target)) {
                     (Some(what), _) => item.changed.push((at, shape::not_taken(what, None, Tokens(0)))),
                     (None, Some(text)) => {
                         let cost = self.counter.count(&text);
-                        item.changed.push((at, shape::not_taken("such pictures", Some(text), cost)));
+                        item.changed.push((at, shape::not_taken("such media", Some(text), cost)));
                     }
                     (None, None) => {}
                 }

@@ -6,6 +6,7 @@ use crate::item::{Changed, result_text};
 use crate::target::{Reasoned, Target};
 use crate::tokens::Tokens;
 use crate::wire::Wire;
+use crate::wire::json::Fields;
 
 /// What stands before an instruction in the user's place.
 pub(crate) const LATE_SYSTEM: &str = "[System Context]: ";
@@ -17,6 +18,9 @@ pub(crate) fn refused(part: &Part, role: Role, target: &Target) -> Option<&'stat
     match part {
         Part::Text { text } if target.wire == Wire::Anthropic && text.trim().is_empty() => Some("text without words"),
         Part::Opaque { provider, .. } if *provider != target.provider => Some("content of another provider"),
+        Part::Opaque { payload, .. } if target.wire == Wire::OpenaiChat && !is_refusal(payload) => {
+            Some("content of another of its provider's formats")
+        }
         Part::Image(_) | Part::Audio(_) | Part::Document(_) | Part::File { .. } if role != Role::User => {
             Some("media that isn't the user's")
         }
@@ -24,17 +28,43 @@ pub(crate) fn refused(part: &Part, role: Role, target: &Target) -> Option<&'stat
     }
 }
 
-/// What stands for a picture that no provider can look at.
-pub(crate) fn told(part: &Part) -> Option<Text> {
-    match part {
-        Part::Image(media) => unseen(&media.url),
-        _ => None,
-    }
+/// Whether something opaque is the one thing that Chat's messages can hold of it.
+fn is_refusal(payload: &str) -> bool {
+    let fields: Fields<'_> = serde_json::from_str(payload).unwrap_or_default();
+    fields.get("type").is_some_and(|kind| kind.get() == "\"refusal\"")
+}
+
+/// What stands for a picture, recording or document that the target can't be shown.
+pub(crate) fn told(part: &Part, target: &Target) -> Option<Text> {
+    let (what, url) = match part {
+        Part::Image(media) => return unseen(&media.url),
+        Part::Audio(media) => ("recording", &*media.url),
+        Part::Document(media) => ("document", &*media.url),
+        Part::File { id } if target.wire == Wire::Anthropic && !id.starts_with("file_") => ("file", &**id),
+        _ => return None,
+    };
+    let kind = kind_of(url);
+    let is_taken = match (target.wire, part) {
+        (Wire::Anthropic, Part::Audio(_) | Part::File { .. }) => false,
+        (Wire::Anthropic, _) => kind.is_none_or(|kind| ["application/pdf", "text/plain"].contains(&kind)),
+        (Wire::OpenaiResponses, Part::Document(_)) => true,
+        _ => kind.is_some(),
+    };
+    let name: String = kind.unwrap_or(url).chars().take(NAMED_CHARS_MAX).collect();
+    (!is_taken).then(|| format!("[{what} that can't be shown: {name}]").into())
+}
+
+/// How much of an address is named.
+const NAMED_CHARS_MAX: usize = 200;
+
+/// What kind of data a `data:` URL holds.
+fn kind_of(url: &str) -> Option<&str> {
+    url.strip_prefix("data:").map(|rest| rest.split([';', ',']).next().unwrap_or_default())
 }
 
 /// Pictures that are sent along must be of a kind that every provider knows.
 fn unseen(url: &str) -> Option<Text> {
-    let kind = url.strip_prefix("data:")?.split([';', ',']).next().unwrap_or_default();
+    let kind = kind_of(url)?;
     let is_known = ["image/png", "image/jpeg", "image/gif", "image/webp"].contains(&kind);
     (!is_known).then(|| format!("[image of a kind that can't be shown: {kind}]").into())
 }

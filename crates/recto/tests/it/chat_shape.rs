@@ -294,7 +294,7 @@ fn what_is_too_long_or_only_an_address_is_still_taken() {
         Part::Opaque { provider: "openai".into(), payload: r#"{"type":"web_search_call"}"#.into() },
     ];
     let text = lines(&page([Entry::user(long.as_str()), Entry::new(Role::User, parts)], &plain()), &plain());
-    expect![[r#"{"role":"user","content":[{"type":"text","text":"[audio: https://example.org/a.mp3]"},{"type":"input_audio","input_audio":{"data":"AAAA","format":"mp3"}},{"type":"text","text":"[document: https://example.org/a.pdf]"},{"type":"image_url","image_url":{"url":"data:image/png;base64,AAAA"}}]}"#]].assert_eq(text.split_once('\n').unwrap().1);
+    expect![[r#"{"role":"user","content":[{"type":"text","text":"[recording that can't be shown: https://example.org/a.mp3]"},{"type":"input_audio","input_audio":{"data":"AAAA","format":"mp3"}},{"type":"text","text":"[document that can't be shown: https://example.org/a.pdf]"},{"type":"image_url","image_url":{"url":"data:image/png;base64,AAAA"}}]}"#]].assert_eq(text.split_once('\n').unwrap().1);
     let empty = ToolResult { call: "a".into(), content: Vec::new(), is_error: true };
     let pieces = vec![Piece::Text { text: "".into() }, Piece::Text { text: "b".into() }];
     let odd = ToolResult { call: "b".into(), content: pieces, is_error: false };

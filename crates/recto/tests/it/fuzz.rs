@@ -98,7 +98,8 @@ fn usable(entries: Vec<Entry>, tools: Vec<recto::entry::Text>, dice: &mut Dice) 
     let violations = target.wire.validate(&body);
     // Schemas, fields and blocks of a client's own pass through as they are.
     let is_opaque = |part: &recto::Part| matches!(part, recto::Part::Opaque { .. });
-    if compiled.page.messages.iter().any(|message| message.parts.iter().any(is_opaque)) {
+    let has_own = |message: &recto::page::Message| !message.extra.is_empty() || message.parts.iter().any(is_opaque);
+    if compiled.page.messages.iter().any(has_own) {
         return;
     }
     let is_clients = |it: &recto::wire::Violation| it.at.contains("tools") || it.what.contains("Extra inputs");

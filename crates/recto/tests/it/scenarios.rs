@@ -127,6 +127,11 @@ fn roles(page: &Page) -> Vec<Role> {
     page.messages.iter().map(|message| message.role).collect()
 }
 
+/// A tool definition of so many tokens.
+fn tool_of(tokens: usize) -> String {
+    format!(r#"{{"name":"{}"}}"#, "t".repeat(tokens * 4 - 11))
+}
+
 /// A text that costs so many tokens.
 fn filled(tokens: usize) -> String {
     "word".repeat(tokens)
@@ -258,7 +263,7 @@ fn s17_an_input_that_is_too_long_is_an_error_with_the_whole_breakdown() {
     let scene = |window: Option<u64>| {
         let history = [Entry::user(filled(20)), Entry::assistant(filled(20))];
         let scene = Scene::new(Policy::deepchat_today(), window, history).system("Sys").input(&filled(120));
-        Scene { reserve: 10, tools: Some(Tools::counted([filled(5).into()], &Tokenizer::Chars4)), ..scene }
+        Scene { reserve: 10, tools: Some(Tools::counted([tool_of(5).into()], &Tokenizer::Chars4)), ..scene }
     };
     let error = scene(Some(100)).try_compile().unwrap_err();
     let overflow = error.overflow().unwrap();
@@ -290,7 +295,7 @@ fn s19_tools_and_reserve_leave_less_for_history_and_arguments_and_reasoning_coun
         let call = Part::Call(Call::new("a", "look", filled(arguments)));
         let step = Entry::new(Role::Assistant, [reasoning, Part::text(filled(100)), call]);
         let scene = Scene::new(Policy::none(), 4000, [Entry::user(filled(100)), step, Entry::result("a", filled(50))]);
-        let tools = Some(Tools::counted([filled(500).into()], &Tokenizer::Chars4));
+        let tools = Some(Tools::counted([tool_of(500).into()], &Tokenizer::Chars4));
         Scene { reserve: 1000, tools, ..scene.system(&filled(30)).input(&filled(20)) }
     };
     // 2500 - 30 - 20, less 100 + 100 + 50 of words and result, and one for the tool's name.
