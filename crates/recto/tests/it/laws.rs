@@ -206,7 +206,8 @@ fn history(called: &Called) -> Vec<Digest> {
     let page = called.compiled.as_ref().map(|compiled| &compiled.page);
     let messages = page.map(|page| page.messages.as_slice()).unwrap_or_default();
     let last = messages.len().wrapping_sub(1);
-    let is_history = |at: usize| messages[at].seq.is_some() || (at == last && called.input.is_some());
+    let is_input = |at: usize| called.input.as_ref().is_some_and(|input| input.digest == messages[at].digest);
+    let is_history = |at: usize| messages[at].seq.is_some() || (at == last && is_input(at));
     (0..messages.len()).filter(|&at| is_history(at)).map(|at| messages[at].digest).collect()
 }
 
