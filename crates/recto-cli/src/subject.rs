@@ -62,7 +62,10 @@ impl Subject {
     /// Returns its calls, none of them made yet.
     pub(crate) fn replay<'a>(&'a self, settings: &'a Settings) -> Replay<'a> {
         let replay = Replay::new(&self.log, &settings.policy, &settings.target);
-        replay.with_tools(self.tools.as_ref()).with_format(self.format.as_ref()).with_reserve(settings.reserve)
+        let own = self.given.as_ref().filter(|given| given.wire == settings.target.wire);
+        let marks = own.map(|given| &*given.marks).unwrap_or_default();
+        let replay = replay.with_tools(self.tools.as_ref()).with_format(self.format.as_ref()).with_marks(marks);
+        replay.with_reserve(settings.reserve)
     }
 
     /// Makes one page, after all calls before it.

@@ -1,7 +1,7 @@
 //! Replay: a finished conversation, walked as its agent did, call by call.
 
 use crate::compile::{Compiled, compile};
-use crate::entry::{Role, Seq};
+use crate::entry::{Role, Seq, Text};
 use crate::error::Error;
 use crate::format::ResponseFormat;
 use crate::log::{Counted, Log};
@@ -24,6 +24,7 @@ pub struct Replay<'a> {
     target: &'a Target,
     tools: Option<&'a Tools>,
     format: Option<&'a ResponseFormat>,
+    marks: &'a [(Seq, Text)],
     reserve: Option<Tokens>,
     reader: Reader,
     previous: Option<Page>,
@@ -55,6 +56,7 @@ impl<'a> Replay<'a> {
             target,
             tools: None,
             format: None,
+            marks: &[],
             reserve: None,
             reader,
             previous: None,
@@ -74,6 +76,13 @@ impl<'a> Replay<'a> {
     #[must_use]
     pub fn with_format(mut self, format: Option<&'a ResponseFormat>) -> Replay<'a> {
         self.format = format;
+        self
+    }
+
+    /// Sets a client's own cache marks instead of others, as far as a page holds what they stand behind.
+    #[must_use]
+    pub fn with_marks(mut self, marks: &'a [(Seq, Text)]) -> Replay<'a> {
+        self.marks = marks;
         self
     }
 
@@ -106,9 +115,9 @@ impl<'a> Replay<'a> {
     }
 
     fn request<'r>(&'r self, log: &'r Log, reader: &'r Reader) -> Request<'r> {
-        let (tools, format, reserve) = (self.tools, self.format, self.reserve);
+        let (tools, format, marks, reserve) = (self.tools, self.format, self.marks, self.reserve);
         let previous = self.previous.as_ref();
-        Request { tools, format, reserve, previous, ..Request::new(log, reader, self.policy, self.target) }
+        Request { tools, format, marks, reserve, previous, ..Request::new(log, reader, self.policy, self.target) }
     }
 
     /// Makes the calls that are left, then compiles the page for what comes after the conversation: the answer to

@@ -10,7 +10,7 @@ mod time;
 mod write;
 
 use crate::context::Context;
-use crate::entry::{Entry, Text};
+use crate::entry::{Entry, Seq, Text};
 use crate::error::{Error, Place, places};
 use crate::log::Log;
 use crate::tokens::{Count, Tokenizer};
@@ -49,6 +49,8 @@ pub struct Asked {
     pub wire: Wire,
     /// The form the answer must have, as JSON text.
     pub format: Option<Text>,
+    /// Where it marked the end of what should be cached: by the place that the entry gets in a log of its own.
+    pub marks: Vec<(Seq, Text)>,
     /// All fields that have no place of their own; they pass through to the same wire.
     pub extra: Map<String, Value>,
 }
@@ -64,8 +66,9 @@ impl Conversation {
     }
 
     fn of_request(decoded: Decoded, wire: Wire) -> Conversation {
-        let Decoded { entries, tools, format, extra, .. } = decoded;
-        Conversation { entries, tools, asked: Some(Asked { wire, format, extra }), ..Conversation::default() }
+        let Decoded { entries, tools, format, marks, extra, .. } = decoded;
+        let marks = marks.into_iter().map(|it| (Seq(it.entry as u64), it.mark)).collect();
+        Conversation { entries, tools, asked: Some(Asked { wire, format, marks, extra }), ..Conversation::default() }
     }
 }
 

@@ -41,7 +41,10 @@ pub(super) fn shape(source: &Source<'_>, record: &RawValue) -> Result<Shape, Err
     match fields.get("messages") {
         Some(messages) if deepchat::is_list(messages) => Ok(Shape::DeepChat),
         Some(messages) => {
-            let is_anthropic = ANTHROPIC_FIELDS.iter().any(|name| has(name)) || wire_of(messages) == Wire::Anthropic;
+            let is_claude = fields.get("model").is_some_and(|model| model.get().starts_with("\"claude"));
+            let is_anthropic = ANTHROPIC_FIELDS.iter().any(|name| has(name))
+                || wire_of(messages) == Wire::Anthropic
+                || (is_claude && !has_roles_of_chat(messages));
             Ok(match (is_anthropic, has("model")) {
                 (true, _) => Shape::Request(Wire::Anthropic),
                 (false, true) => Shape::Request(Wire::OpenaiChat),
@@ -62,6 +65,13 @@ struct Peek<'t> {
     content: Option<&'t RawValue>,
     #[serde(default)]
     role: Option<String>,
+}
+
+/// Whether somebody speaks who has no place in Anthropic's messages.
+fn has_roles_of_chat(list: &RawValue) -> bool {
+    let messages: Vec<Peek<'_>> = serde_json::from_str(list.get()).unwrap_or_default();
+    let is_chats = |role: &str| ["system", "developer", "tool"].contains(&role);
+    messages.iter().any(|message| message.role.as_deref().is_some_and(is_chats))
 }
 
 /// Which wire's messages a list holds.

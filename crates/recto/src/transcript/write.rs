@@ -88,7 +88,9 @@ impl Format {
         let (reader, policy) = (Reader::new("main"), Policy::none());
         let format = asked.as_ref().and_then(|asked| asked.format.as_deref()).map(ResponseFormat::parse).transpose()?;
         let format = format.flatten();
+        let own = asked.as_ref().filter(|asked| asked.wire == wire);
         let request = Request {
+            marks: own.map(|asked| &*asked.marks).unwrap_or_default(),
             tools: Some(&tools).filter(|tools| !tools.list().is_empty()),
             format: format.as_ref(),
             ..Request::new(&log, &reader, &policy, &target)

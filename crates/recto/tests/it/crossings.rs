@@ -11,6 +11,7 @@ use recto::receipt::{Fate, FragmentFate, Warning};
 use recto::reduce::{Expire, FitWindow};
 use recto::target::{LateSystem, Memory};
 use recto::tool::Tools;
+use recto::transcript::Format;
 use recto::wire::{Reply, Usage};
 use recto::{
     Compiled, Entry, Log, Policy, Reader, Request, Role, Seq, Session, Target, Tokenizer, Tokens, Wire, compile, plan,
@@ -402,6 +403,19 @@ fn a_clients_own_marks_stand_where_it_set_them() {
     let page = compile(&request).unwrap().page;
     let again: Value = serde_json::from_slice(&Wire::Anthropic.encode_with(&page, &target, &decoded.extra)).unwrap();
     assert_eq!(again, body);
+
+    // So they do when the request is read as a file, and written or walked through.
+    let read = recto::transcript::read(&body.to_string()).unwrap().remove(0);
+    let asked = read.asked.clone().unwrap();
+    assert_eq!(asked.marks, marks);
+    let replay = recto::Replay::new(&log, &policy, &target).with_marks(&asked.marks);
+    let page = replay.after_all(None).unwrap().page;
+    let given: Vec<_> = page.marks.iter().map(|mark| mark.given.clone()).collect();
+    assert_eq!(given, [Some(marks[0].1.clone())]);
+    let session = recto::transcript::Session { id: "s".into(), folder: "/".into(), at: recto::entry::Millis(0) };
+    let written = Format::Wire(Wire::Anthropic).write(read, &target, &session).unwrap().0;
+    let written: Value = serde_json::from_slice(&written).unwrap();
+    assert_eq!(written["messages"], body["messages"]);
 }
 
 #[test]
