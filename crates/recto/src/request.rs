@@ -84,13 +84,15 @@ impl<'a> Request<'a> {
         let late = self.late_system_cost();
         let is_late = |it: &Rendered| it.fragment.role == Role::System && it.fragment.placement != Placement::Head;
         let fragment = |it: &Rendered| it.cost + target.message_overhead + if is_late(it) { late } else { Tokens(0) };
-        let new = self.previous.map_or(Tokens(0), |previous| self.new_since(previous));
+        // Only where something was reported there is a page to go on from.
+        let seen = self.seen().filter(|_| !target.calibration.is_exact());
+        let new = self.previous.filter(|_| seen.is_some()).map_or(Tokens(0), |previous| self.new_since(previous));
         let input_max = window.map(|window| target.input_max.unwrap_or(window).min(window - reserve_out));
         let budget = Budget {
             window,
             reserve_out,
             input_max,
-            limit: input_max.map(|most| target.calibration.capacity(most, new, self.seen())),
+            limit: input_max.map(|most| target.calibration.capacity(most, new, seen)),
             tools: self.tools.map_or(Tokens(0), |tools| tools.cost),
             input: self.input.map_or(Tokens(0), |input| input.cost + target.message_overhead),
             framing: target.request_overhead + if has_tools { target.tools_overhead } else { Tokens(0) },

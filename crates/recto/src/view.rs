@@ -324,14 +324,14 @@ impl<'a> View<'a> {
 
     /// The steps whose reasoning can't stand behind what is on a page now: something before it has changed since it
     /// was made, or an edit has taken reasoning out from between.
-    pub(crate) fn unbound(&self, page: &Page) -> Vec<Seq> {
+    pub(crate) fn unbound(&self, page: &Page) -> HashSet<Seq> {
         let is_thought = |part: &Part| matches!(part, Part::Reasoning(_));
         let taken_out = |item: &&Item<'_>| {
             item.changed.iter().any(|(at, it)| it.is_edit && it.text.is_none() && is_thought(&item.parts()[*at]))
         };
         let newest_taken = self.items.iter().filter(taken_out).map(Item::seq).max();
         let mut binding = page.tools_binding();
-        let mut unbound = Vec::new();
+        let mut unbound = HashSet::new();
         for message in &page.messages {
             let mut thoughts = message.parts.iter().filter_map(|part| match part {
                 Part::Reasoning(it) => Some(it),
@@ -348,7 +348,7 @@ impl<'a> View<'a> {
     }
 
     /// Leaves out the reasoning of some steps, because of what changed before them.
-    pub(crate) fn drop_reasoning(&mut self, steps: &[Seq]) {
+    pub(crate) fn drop_reasoning(&mut self, steps: &HashSet<Seq>) {
         for item in self.items.iter_mut().filter(|item| steps.contains(&item.seq())) {
             for (at, part) in item.entry.shown().iter().enumerate() {
                 if let Part::Reasoning(it) = part
