@@ -5,6 +5,7 @@ use recto::edit::Change;
 use recto::entry::{Call, CallId, Media, Part, Reasoning, Redaction, RunId, Status, ToolResult};
 use recto::fragment::{Fragment, Fragments};
 use recto::log::Counted;
+use recto::page::{Mode, Page};
 use recto::receipt::Ticket;
 use recto::target::{EditsPast, LateSystem, Memory, Reasoned};
 use recto::tool::Tools;
@@ -109,6 +110,25 @@ impl World {
             calls: Vec::new(),
             answered: Vec::new(),
             inputs: 0,
+        }
+    }
+
+    /// Lives through a story, and shows every whole page and its target to a function.
+    pub fn live(mut self, story: &Story, mut see: impl FnMut(&Page, &Target)) {
+        for event in &story.events {
+            let Event::Call { input, succeeds } = event else {
+                self.happen(event);
+                continue;
+            };
+            let called = self.call(input.as_ref());
+            let Ok(compiled) = &called.compiled else { continue };
+            // A delta may begin with results of calls that the provider holds.
+            if compiled.page.mode == Mode::Full {
+                see(&compiled.page, &self.target);
+            }
+            if *succeeds {
+                self.acknowledge(&called);
+            }
         }
     }
 

@@ -4,14 +4,14 @@ use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
 use recto::entry::{Call, Media};
 use recto::format::ResponseFormat;
-use recto::page::{Mode, Page};
+use recto::page::Page;
 use recto::target::Memory;
 use recto::wire::Wire;
 use recto::{
     Entry, Log, Part, Policy, Reader, Request, Role, Target, Tokenizer, Tokens, compile, compile_once, transcript,
 };
 use recto_testkit::shared;
-use recto_testkit::story::{Event, story};
+use recto_testkit::story::story;
 use recto_testkit::world::World;
 use serde_json::{Value, json};
 use std::fs::{self, File};
@@ -93,21 +93,10 @@ fn told(wire: Wire, cases: &mut Vec<String>) {
             input_max: None,
             ..target
         };
-        for event in &story.events {
-            let Event::Call { input, succeeds } = event else {
-                world.happen(event);
-                continue;
-            };
-            let called = world.call(input.as_ref());
-            let Ok(compiled) = &called.compiled else { continue };
-            if compiled.page.mode == Mode::Full {
-                let name = format!("{wire} story {nth} body {}", cases.len() - before);
-                cases.push(case(name, wire, &wire.encode(&compiled.page, &world.target), "ok"));
-            }
-            if *succeeds {
-                world.acknowledge(&called);
-            }
-        }
+        world.live(&story, |page, target| {
+            let name = format!("{wire} story {nth} body {}", cases.len() - before);
+            cases.push(case(name, wire, &wire.encode(page, target), "ok"));
+        });
     }
 }
 

@@ -6,12 +6,12 @@ use proptest::test_runner::TestRunner;
 use recto::entry::{Arguments, Call, Media, Piece, Reasoning, Status, ToolResult};
 use recto::error::Place;
 use recto::format::ResponseFormat;
-use recto::page::{After, Mark, Mode, Page};
+use recto::page::{After, Mark, Page};
 use recto::target::{Caching, Reasoned};
 use recto::wire::openai_responses::{self as wire, Stream};
 use recto::wire::{GivenMark, Reply, Stop, Usage, Wire};
 use recto::{Entry, Log, Part, Policy, Reader, Request, Role, Target, Tokenizer, Tokens, compile};
-use recto_testkit::story::{Event, story};
+use recto_testkit::story::story;
 use recto_testkit::world::World;
 use serde_json::{Map, Value, json};
 
@@ -88,21 +88,10 @@ fn every_page_that_is_written_is_read_back_and_written_the_same() {
         let story = story(40).new_tree(&mut runner).unwrap().current();
         let mut world = World::new(&story);
         world.target = world.target.clone().over(Wire::OpenaiResponses);
-        for event in &story.events {
-            let Event::Call { input, succeeds } = event else {
-                world.happen(event);
-                continue;
-            };
-            let called = world.call(input.as_ref());
-            let Ok(compiled) = &called.compiled else { continue };
-            if compiled.page.mode == Mode::Full {
-                same_again(&compiled.page, &world.target);
-                seen += 1;
-            }
-            if *succeeds {
-                world.acknowledge(&called);
-            }
-        }
+        world.live(&story, |page, target| {
+            same_again(page, target);
+            seen += 1;
+        });
     }
     assert!(seen > STORIES, "only {seen} pages were written");
 }

@@ -5,12 +5,12 @@ use expect_test::{Expect, expect};
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
 use recto::entry::{Arguments, Call, Media, Piece, Reasoning, ToolResult};
-use recto::page::{Mode, Page};
+use recto::page::Page;
 use recto::target::Reasoned;
 use recto::tool::Tools;
 use recto::wire::{CALL_ID_MAX, TOOL_NAME_MAX, openai_chat};
 use recto::{Entry, Log, Part, Policy, Reader, Request, Role, Target, Tokenizer, compile, compile_once};
-use recto_testkit::story::{Event, story};
+use recto_testkit::story::story;
 use recto_testkit::world::World;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -42,23 +42,11 @@ fn every_page_that_is_written_is_read_back_and_written_the_same() {
     let mut seen = 0;
     for _ in 0..STORIES {
         let story = story(40).new_tree(&mut runner).unwrap().current();
-        let mut world = World::new(&story);
-        for event in &story.events {
-            let Event::Call { input, succeeds } = event else {
-                world.happen(event);
-                continue;
-            };
-            let called = world.call(input.as_ref());
-            let Ok(compiled) = &called.compiled else { continue };
-            // A delta may begin with results of calls that the provider holds.
-            if compiled.page.mode == Mode::Full {
-                same_again(&compiled.page, &world.target);
-                seen += 1;
-            }
-            if *succeeds {
-                world.acknowledge(&called);
-            }
-        }
+        let world = World::new(&story);
+        world.live(&story, |page, target| {
+            same_again(page, target);
+            seen += 1;
+        });
     }
     assert!(seen > STORIES, "only {seen} pages were written");
 }
