@@ -1,6 +1,7 @@
 //! The clock, and dates as people write them. Only `now` looks at a clock; everything else is handed what it says.
 
 use recto::entry::Millis;
+use recto::transcript::time;
 use std::env;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -34,39 +35,18 @@ pub(crate) struct Moment {
 impl Moment {
     /// Returns the parts of a moment.
     pub(crate) fn of(at: Millis) -> Moment {
-        // Years begin in March here, so that the day that some have more is their last.
-        let days = at.0.div_euclid(DAY_MS) + 719_468;
-        let (era, of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
-        let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-        let of_year = of_era - (365 * year + year / 4 - year / 100);
-        let shifted = (5 * of_year + 2) / 153;
-        let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
-        let second = at.0.rem_euclid(DAY_MS) / 1000;
-        Moment {
-            year: era * 400 + year + i64::from(month <= 2),
-            month,
-            day: of_year - (153 * shifted + 2) / 5 + 1,
-            hour: second / 3600,
-            minute: second / 60 % 60,
-            second: second % 60,
-        }
+        let written = time::written(at);
+        let mut numbers = written.split(|c: char| !c.is_ascii_digit()).map(|digits| digits.parse().unwrap_or(0));
+        let mut next = || numbers.next().unwrap_or(0);
+        Moment { year: next(), month: next(), day: next(), hour: next(), minute: next(), second: next() }
     }
 }
 
 /// The number of a day, written as year-month-day, from the first of January 1970.
 fn day_of(date: &str) -> Option<i64> {
-    let mut parts = date.split('-').map(|part| {
-        let is_number = !part.is_empty() && part.len() <= 4 && part.bytes().all(|byte| byte.is_ascii_digit());
-        if is_number { part.parse::<i64>().ok() } else { None }
-    });
-    let (year, month, day) = (parts.next()??, parts.next()??, parts.next()??);
-    if parts.next().is_some() || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
-        return None;
-    }
-    let year = year - i64::from(month <= 2);
-    let (era, of_era) = (year.div_euclid(400), year.rem_euclid(400));
-    let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    Some(era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468)
+    let is_number = |part: &str| part.len() <= 4 && part.bytes().all(|byte| byte.is_ascii_digit());
+    let at = time::parsed(&format!("{date}T00:00:00Z")).filter(|_| date.split('-').all(is_number))?;
+    Some(at.0.div_euclid(DAY_MS))
 }
 
 #[cfg(test)]

@@ -4,8 +4,8 @@ use crate::entry::Millis;
 
 const DAY: i64 = 86_400_000;
 
-/// Reads a time; `None` if it is none.
-pub(super) fn parsed(text: &str) -> Option<Millis> {
+/// Returns the time that a text spells; `None` if it spells none.
+pub fn parsed(text: &str) -> Option<Millis> {
     let (date, clock) = text.split_once(['T', ' '])?;
     let mut date = date.splitn(3, '-').map(|part| part.parse::<i64>().ok());
     let (year, month, day) = (date.next()??, date.next()??, date.next()??);
@@ -40,8 +40,8 @@ fn offset(text: &str) -> Option<i64> {
     Some(sign * (hours * 60 + minutes) * 60_000)
 }
 
-/// Writes a time.
-pub(super) fn written(at: Millis) -> String {
+/// Returns a time as text.
+pub fn written(at: Millis) -> String {
     // Years beyond four digits have another spelling, and nobody lived there.
     let millis = at.0.clamp(days(0, 1, 1) * DAY, days(10_000, 1, 1) * DAY - 1);
     let (day, rest) = (millis.div_euclid(DAY), millis.rem_euclid(DAY));
