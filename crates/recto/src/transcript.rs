@@ -6,7 +6,7 @@ mod deepchat;
 mod detect;
 mod responses;
 mod stream_json;
-mod time;
+pub mod time;
 mod write;
 
 use crate::context::Context;
@@ -20,7 +20,7 @@ use detect::Shape;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-pub use write::{Format, Session};
+pub use write::{Format, Session, Written};
 
 /// The largest record that is read, in bytes.
 pub const RECORD_BYTES_MAX: usize = 64 * 1024 * 1024;

@@ -12,7 +12,7 @@ use recto::Target;
 use recto::digest::Digest;
 use recto::entry::Entry;
 use recto::receipt::Warning;
-use recto::transcript::{Conversation, Format, Session};
+use recto::transcript::{Conversation, Format, Session, Written};
 use recto::wire::Wire;
 use std::path::{Path, PathBuf};
 use std::{env, fs, path};
@@ -24,7 +24,7 @@ pub(crate) fn run(args: &ConvertArgs, config: &Config) -> Result<(), Failure> {
     let target = target(args, config)?;
     let session = session(args, &picked.conversation.entries)?;
     source::note_replaced(&args.file, &picked.conversation);
-    let (mut written, warnings) = written(args.to, picked.conversation, &target, &session)?;
+    let Written { bytes: mut written, left_out, warnings } = written(args.to, picked.conversation, &target, &session)?;
     if !written.ends_with(b"\n") {
         written.push(b'\n');
     }
@@ -37,6 +37,7 @@ pub(crate) fn run(args: &ConvertArgs, config: &Config) -> Result<(), Failure> {
             draft.finish()?;
         }
     }
+    left_out.iter().for_each(|what| talk::note(&format!("warning: {what}")));
     warnings.iter().for_each(|warning| talk::note(&format!("warning: {warning}")));
     if let Some(place) = place_of(args.to, &session) {
         talk::note(&place);
@@ -45,12 +46,7 @@ pub(crate) fn run(args: &ConvertArgs, config: &Config) -> Result<(), Failure> {
 }
 
 /// Writes it, and says on stderr what has no place in the format.
-fn written(
-    to: Format,
-    conversation: Conversation,
-    target: &Target,
-    session: &Session,
-) -> Result<(Vec<u8>, Vec<Warning>), Failure> {
+fn written(to: Format, conversation: Conversation, target: &Target, session: &Session) -> Result<Written, Failure> {
     let failed = |error: recto::Error| Failure::from(error).during(format!("cannot be written as {to}"));
     let Format::Wire(wire) = to else {
         if !conversation.tools.is_empty() {
@@ -65,12 +61,12 @@ fn written(
     without.asked.iter_mut().for_each(|asked| asked.extra.clear());
     let is_valid_without = || {
         let written = to.write(without.clone(), target, session);
-        has_fields && written.is_ok_and(|(written, _)| wire.validate(&written).is_empty())
+        has_fields && written.is_ok_and(|written| wire.validate(&written.bytes).is_empty())
     };
-    let (written, warnings) = to.write(conversation, target, session).map_err(failed)?;
+    let mut written = to.write(conversation, target, session).map_err(failed)?;
     // How its tokens are counted matters to nobody who gets all of it.
-    let warnings = warnings.into_iter().filter(|warning| !matches!(warning, Warning::CountedBy { .. })).collect();
-    Ok((body::checked(written, wire, is_valid_without)?, warnings))
+    written.warnings.retain(|warning| !matches!(warning, Warning::CountedBy { .. }));
+    Ok(Written { bytes: body::checked(written.bytes, wire, is_valid_without)?, ..written })
 }
 
 /// The model that a request is for: the one that is named; else the configured one if it speaks the format.

@@ -38,7 +38,7 @@ fn every_format_can_be_read_again() {
         let session = transcript::Session { id: ID.into(), folder: "/".into(), at: recto::entry::Millis(0) };
         let target = recto::Target::named("gpt-4o").unwrap();
         let conversation = transcript::Conversation { asked: None, ..all.into_iter().next().unwrap() };
-        let (body, _) = body.write(conversation, &target, &session).unwrap();
+        let body = body.write(conversation, &target, &session).unwrap().bytes;
         let texts: Vec<Value> = json(std::str::from_utf8(&body).unwrap())["messages"].as_array().unwrap().clone();
         texts
             .into_iter()

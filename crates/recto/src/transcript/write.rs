@@ -3,17 +3,18 @@
 use super::{Conversation, claude_code, codex};
 use crate::compile::compile_once;
 use crate::context::Context;
-use crate::entry::{Millis, Text};
+use crate::entry::{Entry, Millis, Part, Text};
 use crate::error::Error;
 use crate::format::ResponseFormat;
 use crate::nearest::probably;
 use crate::policy::Policy;
 use crate::reader::Reader;
-use crate::receipt::Warning;
+use crate::receipt::{Fate, FateRow, Warning};
 use crate::request::Request;
 use crate::target::Target;
 use crate::tool::Tools;
 use crate::wire::Wire;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::str::FromStr;
 
@@ -62,23 +63,28 @@ impl Format {
         }
     }
 
-    /// Writes a conversation, whole: nothing is shortened. What the format can't hold is said in the warnings.
-    pub fn write(
-        self,
-        conversation: Conversation,
-        target: &Target,
-        session: &Session,
-    ) -> Result<(Vec<u8>, Vec<Warning>), Error> {
+    /// Writes a conversation, whole: nothing is shortened, and what the format can't hold is named.
+    pub fn write(self, conversation: Conversation, target: &Target, session: &Session) -> Result<Written, Error> {
         let wire = match self {
             Format::Wire(wire) => wire,
             Format::Recto => {
                 let log = conversation.into_log(target.tokenizer)?;
-                return Ok((Context::from(log).to_json().into_bytes(), Vec::new()));
+                return Ok(Written { bytes: Context::from(log).to_json().into_bytes(), ..Written::default() });
             }
             Format::ClaudeCode | Format::Codex => {
                 let Session { id, folder, at } = session;
-                let write = if self == Format::Codex { codex::session } else { claude_code::session };
-                return Ok((write(&conversation.entries, id, folder, *at).into_bytes(), Vec::new()));
+                let is_codex = self == Format::Codex;
+                let (write, provider) = if is_codex {
+                    (codex::session as Write, "openai")
+                } else {
+                    (claude_code::session as Write, "anthropic")
+                };
+                let bytes = write(&conversation.entries, id, folder, *at).into_bytes();
+                return Ok(Written {
+                    bytes,
+                    left_out: without_place(&conversation.entries, provider),
+                    ..Written::default()
+                });
             }
         };
         let target = target.clone().over(wire).with_window(None);
@@ -97,8 +103,51 @@ impl Format {
         };
         let compiled = compile_once(&request)?;
         let extra = asked.filter(|asked| asked.wire == wire).map(|asked| asked.extra).unwrap_or_default();
-        Ok((wire.encode_with(&compiled.page, &target, &extra), compiled.receipt.warnings))
+        let bytes = wire.encode_with(&compiled.page, &target, &extra);
+        Ok(Written { bytes, left_out: changed(&compiled.receipt.fates), warnings: compiled.receipt.warnings })
     }
+}
+
+/// A conversation in another format.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Written {
+    /// The file.
+    pub bytes: Vec<u8>,
+    /// What the format has no place for, counted.
+    pub left_out: Vec<String>,
+    /// What the host should know.
+    pub warnings: Vec<Warning>,
+}
+
+type Write = fn(&[Entry], &str, &str, Millis) -> String;
+
+/// What became of entries that a request does not hold as they are, told once for each reason.
+fn changed(fates: &[FateRow]) -> Vec<String> {
+    let mut reasons: BTreeMap<String, u64> = BTreeMap::new();
+    for row in fates.iter().filter(|row| row.fate != Fate::Shown) {
+        let what = if row.fate == Fate::Changed { "changed" } else { "left out" };
+        *reasons.entry(format!("{what}: {}", row.why)).or_default() += row.entries;
+    }
+    reasons.into_iter().map(|(what, entries)| format!("{entries} entries {what}")).collect()
+}
+
+/// What a session of a program has no place for: reasoning that its provider did not seal, and what only others
+/// understand.
+fn without_place(entries: &[Entry], provider: &str) -> Vec<String> {
+    let parts = || entries.iter().flat_map(|entry| entry.parts.iter());
+    let is_foreign = |part: &&Part| matches!(part, Part::Opaque { provider: own, .. } if **own != *provider);
+    let is_unsealed = |part: &&Part| match part {
+        Part::Reasoning(it) => it.provider.as_deref() != Some(provider) || !it.is_sealed(),
+        _ => false,
+    };
+    let calls: HashSet<&str> = entries.iter().flat_map(Entry::calls).map(|call| call.id.as_str()).collect();
+    let is_orphan = |part: &&Part| matches!(part, Part::Result(result) if !calls.contains(result.call.as_str()));
+    let counts = [
+        (parts().filter(is_unsealed).count(), "pieces of reasoning left out: the program can't send them back"),
+        (parts().filter(is_foreign).count(), "pieces left out that only another provider understands"),
+        (parts().filter(is_orphan).count(), "results without a call left out, or told as text"),
+    ];
+    counts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect()
 }
 
 impl fmt::Display for Format {

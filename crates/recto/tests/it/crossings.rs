@@ -413,7 +413,7 @@ fn a_clients_own_marks_stand_where_it_set_them() {
     let given: Vec<_> = page.marks.iter().map(|mark| mark.given.clone()).collect();
     assert_eq!(given, [Some(marks[0].1.clone())]);
     let session = recto::transcript::Session { id: "s".into(), folder: "/".into(), at: recto::entry::Millis(0) };
-    let written = Format::Wire(Wire::Anthropic).write(read, &target, &session).unwrap().0;
+    let written = Format::Wire(Wire::Anthropic).write(read, &target, &session).unwrap().bytes;
     let written: Value = serde_json::from_slice(&written).unwrap();
     assert_eq!(written["messages"], body["messages"]);
 }
@@ -447,4 +447,28 @@ fn a_contexts_response_format_is_asked_for_on_every_wire() {
     let (found, warnings) = asked("claude-opus-5-5", "/output_config", &Some(ResponseFormat::Json));
     assert!(found.is_none() && warnings.contains(&Warning::FormatNotTaken));
     assert_eq!(asked("gpt-4o", "/response_format/type", &Some(ResponseFormat::Json)).0, Some(json!("json_object")));
+}
+
+#[test]
+fn what_a_format_has_no_place_for_is_counted() {
+    let thought = recto::entry::Reasoning { text: "hm".into(), ..Default::default() };
+    let opaque = Part::Opaque { provider: "elsewhere".into(), payload: "{}".into() };
+    let step = Entry::new(Role::Assistant, [Part::Reasoning(thought), Part::text("so"), opaque]);
+    let entries = vec![Entry::user("one"), step, Entry::result("nobody", "lost"), Entry::user("two")];
+    let conversation = recto::transcript::Conversation { entries, ..Default::default() };
+    let session = recto::transcript::Session { id: "s".into(), folder: "/".into(), at: recto::entry::Millis(0) };
+    let target = Target::named("gpt-4o").unwrap();
+    for format in [Format::ClaudeCode, Format::Codex, Format::Wire(Wire::OpenaiChat), Format::Wire(Wire::Anthropic)] {
+        let told = format.write(conversation.clone(), &target, &session).unwrap().left_out.join("; ");
+        let words = match format {
+            Format::Wire(_) => ["reasoning", "no call nobody"],
+            _ => ["reasoning", "results without a call"],
+        };
+        assert!(words.iter().all(|word| told.contains(word)), "{format}: {told}");
+    }
+    let plain = recto::transcript::Conversation { entries: vec![Entry::user("one")], ..Default::default() };
+    for format in Format::ALL {
+        let written = format.write(plain.clone(), &target, &session).unwrap();
+        assert_eq!(written.left_out, Vec::<String>::new(), "{format}");
+    }
 }
