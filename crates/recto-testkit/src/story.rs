@@ -3,9 +3,13 @@
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use recto::entry::{ExpiryAction, Status};
-use recto::policy::{Decorate, Sections, Selection, StatusRule, Step, TraceRule};
-use recto::reduce::{CapOutput, DropImages, DropReasoning, Expire, FitWindow, Grain, Recent, TokenLimit};
+use recto::entry::Status;
+use recto::expiry::{Expiry, ExpiryAction, ExpiryRule};
+use recto::pays::Patience;
+use recto::policy::{Apply, Decorate, Sections, Selection, StatusRule, Step, TraceRule};
+use recto::reduce::{CapOutput, DropImages, DropReasoning, Excerpt, Expire, FitWindow, Grain, Recent, TokenLimit};
+use recto::reduce::{Identical, Irrelevant, Similar, Superseded};
+use recto::tool_use::{Deed, Rule};
 use recto::{Policy, Tokens};
 
 /// A conversation to live through, and the settings to do it under.
@@ -125,8 +129,9 @@ pub struct Words {
 fn words() -> impl Strategy<Value = Words> {
     let text = prop_oneof![
         4 => "[a-z ]{1,40}",
-        2 => "[a-z .\n]{80,400}",
+        3 => "[a-z .\n]{80,600}",
         1 => Just(String::new()),
+        1 => Just("{\"path\": \"a\", \"note\": \"what a tool may be asked\"}".to_string()),
         1 => Just("<|endoftext|> \u{0}\u{7}\u{1b}[31m مرحبا שלום".to_string()),
         1 => Just("👩‍👩‍👧‍👦 名前は山田です 🏳️‍🌈".to_string()),
         1 => "\\PC{0,30}",
@@ -162,16 +167,52 @@ fn event() -> impl Strategy<Value = Event> {
 }
 
 fn expire() -> impl Strategy<Value = Step> {
-    let action = prop_oneof![Just(ExpiryAction::Remove), (1u32..60).prop_map(ExpiryAction::FirstChars)];
-    (0u32..4, action, 0u64..60).prop_map(|(after, action, minimum)| {
-        Expire { after, action, minimum: Tokens(minimum), finished_runs: minimum % 2 == 0 }.into()
+    let action = || {
+        prop_oneof![
+            Just(ExpiryAction::Remove),
+            (1u32..60).prop_map(ExpiryAction::FirstChars),
+            (1u32..30, 0u32..30).prop_map(|(head, tail)| ExpiryAction::HeadTail { head, tail }),
+        ]
+    };
+    // Every tool of a story is called `look`.
+    let rule = prop::option::weighted(0.3, (0u32..4, action()));
+    (0u32..4, action(), 0u64..60, rule).prop_map(|(after, action, minimum, rule)| {
+        let rules = rule.map(|(after, action)| ExpiryRule::of_tool("lo*", Expiry { after, action }));
+        let (minimum, finished_runs) = (Tokens(minimum), minimum % 2 == 0);
+        let rules = rules.into_iter().collect();
+        Expire { rules, minimum, finished_runs, ..Expire::all(Expiry { after, action }) }.into()
     })
+}
+
+/// A pass that looks for results that repeat, outdate or outlive each other; the tool of the stories reads something.
+fn repeats() -> impl Strategy<Value = Step> {
+    let rule = || Rule {
+        tool: "l*k".into(),
+        does: Deed::Search,
+        target: None,
+        whole_unless: Vec::new(),
+        with: Default::default(),
+    };
+    prop_oneof![
+        2 => (0u64..30).prop_map(|minimum| Identical { minimum: Tokens(minimum) }.into()),
+        1 => (0u64..30).prop_map(move |minimum| {
+            Superseded { minimum: Tokens(minimum), edits: true, rules: vec![rule()] }.into()
+        }),
+        1 => (0.1f64..1.0, 2usize..6).prop_map(|(threshold, newest)| {
+            Similar { threshold, newest, minimum: Tokens(0) }.into()
+        }),
+        1 => (0u32..4, 0.1f64..1.0, 1usize..6).prop_map(|(after, threshold, recent)| {
+            Irrelevant { after, threshold, recent, first_chars: after * 5, minimum: Tokens(0) }.into()
+        }),
+    ]
 }
 
 /// A pass that shortens, perhaps decorated.
 fn shorten() -> impl Strategy<Value = Step> {
     let pass = prop_oneof![
         3 => expire(),
+        2 => repeats(),
+        2 => (0u32..4, 0.0f64..200.0).prop_map(|(after, worth)| Excerpt { after, worth, ..Excerpt::default() }.into()),
         1 => (1usize..80).prop_map(|chars| CapOutput::to(chars).into()),
         1 => Just(DropReasoning {}.into()),
         1 => (0usize..3).prop_map(|keep| DropImages { keep }.into()),
@@ -220,8 +261,14 @@ fn selection() -> impl Strategy<Value = Selection> {
 fn policy() -> impl Strategy<Value = Policy> {
     let words = prop::bool::weighted(0.2);
     let passes = (vec(shorten(), 0..3), prop::option::weighted(0.9, lower()));
-    (selection(), words, passes).prop_map(|(select, words, (shorten, lower))| {
+    let apply = prop_oneof![4 => Just(Apply::Immediately), 2 => Just(Apply::WhenItPays), 1 => Just(Apply::Never)];
+    let patience =
+        (0u64..100, prop_oneof![Just(0), 1u32..150], 0u64..2, prop::option::weighted(0.2, 0u32..20)).prop_map(
+            |(start, percent, margin, brake)| Patience { start: Tokens(start), percent, margin: Tokens(margin), brake },
+        );
+    (selection(), words, passes, apply, patience).prop_map(|(select, words, (shorten, lower), apply, patience)| {
         let mut policy = Policy::named("generated");
+        (policy.apply, policy.patience) = (apply, patience);
         policy.select = select;
         policy.pins.words = if words { vec!["aa".into()] } else { Vec::new() };
         policy.reduce = shorten.into_iter().chain(lower).collect();
@@ -231,7 +278,7 @@ fn policy() -> impl Strategy<Value = Policy> {
 
 /// Returns stories of up to `length` events.
 pub fn story(length: usize) -> impl Strategy<Value = Story> {
-    let window = prop_oneof![4 => 60u64..900, 1 => 1_500u64..6_000];
+    let window = prop_oneof![3 => 60u64..900, 2 => 1_500u64..6_000];
     let settings = (window, 0u64..30, 0u64..5, policy(), any::<bool>(), any::<bool>());
     let manner = prop_oneof![3 => Just(Manner::Plain), 1 => Just(Manner::Strict), 1 => Just(Manner::Anthropic)];
     (settings, any::<bool>(), manner, vec(event(), 1..length)).prop_map(|(settings, has_fragments, manner, events)| {

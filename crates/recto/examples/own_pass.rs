@@ -27,6 +27,7 @@ impl Reduce for DropThanks {
                 why: Reason::Own { what: "small talk".into() },
                 before: item.cost(),
                 after: Tokens(0),
+                due: None,
             })
             .collect()
     }

@@ -4,7 +4,7 @@ use crate::edit::Edit;
 use crate::error::Error;
 use crate::fragment::{Fragments, Lifecycle, Placement, Priority, Rendered};
 use crate::page::{Page, Placed};
-use crate::plan::{READ_ROOMS_MAX, plan};
+use crate::plan::{Plan, READ_ROOMS_MAX, plan};
 use crate::reader::Decided;
 use crate::receipt::{FragmentFate, FragmentRow, Ledger, Overflow, Receipt};
 use crate::request::{Budget, Request};
@@ -29,9 +29,18 @@ pub fn compile(request: &Request<'_>) -> Result<Compiled, Error> {
 /// Plans, then compiles with the plan's own edits; for hosts that keep no decisions.
 pub fn compile_once(request: &Request<'_>) -> Result<Compiled, Error> {
     let plan = plan(request)?;
-    let mut compiled = compile_with(request, &plan.edits)?;
-    compiled.receipt.warnings.extend(plan.warnings);
-    Ok(compiled)
+    let compiled = compile_with(request, &plan.edits)?;
+    Ok(compiled.told(plan))
+}
+
+impl Compiled {
+    /// Adds to the receipt what the plan of this call has to say.
+    #[must_use]
+    pub fn told(mut self, plan: Plan) -> Compiled {
+        self.receipt.warnings.extend(plan.warnings);
+        self.receipt.savings.waiting = plan.waiting;
+        self
+    }
 }
 
 fn compile_with(request: &Request<'_>, more: &[Edit]) -> Result<Compiled, Error> {

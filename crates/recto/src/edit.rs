@@ -31,6 +31,62 @@ impl fmt::Display for PartAt {
     }
 }
 
+/// What a marker calls an entry, or one part of it: `m42`, `m42.1`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Handle {
+    /// The entry.
+    pub seq: Seq,
+    /// Which of its parts; `None` is the whole entry.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part: Option<usize>,
+}
+
+impl Handle {
+    /// Returns the handle of a whole entry.
+    pub fn entry(seq: Seq) -> Handle {
+        Handle { seq, part: None }
+    }
+
+    /// Reads a handle as models write it: `m42`, `m42.1`, `[m42]`, `id=m42`, `handle m42`, `#42`, or the number alone.
+    pub fn parse(text: &str) -> Option<Handle> {
+        let is_around = |c: char| c.is_whitespace() || "[](){}<>\"'`,;:.=".contains(c);
+        let mut text = text.trim_matches(is_around);
+        for word in ["recto_expand", "handle", "id"] {
+            let start = text.get(..word.len()).filter(|start| start.eq_ignore_ascii_case(word));
+            text = start.map_or(text, |_| text[word.len()..].trim_start_matches(is_around));
+        }
+        let text = text.strip_prefix(['m', 'M', '#']).unwrap_or(text);
+        let number = |digits: &str| {
+            let is_number = digits.bytes().all(|byte| byte.is_ascii_digit());
+            digits.parse::<u64>().ok().filter(|_| is_number)
+        };
+        let (seq, part) = text.split_once('.').map_or((text, None), |(seq, part)| (seq, Some(part)));
+        let part = match part {
+            Some(part) => Some(usize::try_from(number(part)?).ok()?),
+            None => None,
+        };
+        Some(Handle { seq: Seq(number(seq)?), part })
+    }
+
+    /// Returns whether a part is what it names, or lies in it.
+    pub fn covers(&self, at: PartAt) -> bool {
+        self.seq == at.seq && self.part.is_none_or(|part| part == at.part)
+    }
+}
+
+impl From<Handle> for Span {
+    fn from(handle: Handle) -> Span {
+        Span::one(handle.seq)
+    }
+}
+
+impl fmt::Display for Handle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "m{}", self.seq.0)?;
+        self.part.map_or(Ok(()), |part| write!(f, ".{part}"))
+    }
+}
+
 /// A change to what a reader is shown.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -58,6 +114,21 @@ pub enum Change {
     },
     /// The items that touch it are never reduced.
     Pin(Span),
+    /// The provider's cache is broken here: what was due behind it goes at once, and the rest is written again.
+    Cut {
+        /// The first item that changes.
+        from: Seq,
+    },
+    /// What earlier edits hid, left out or replaced is shown again; later ones apply as usual.
+    Expand {
+        /// Which entry, or which part of one.
+        at: Handle,
+        /// What is shown of the part; `None` is all of it, as it was said.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        text: Option<Text>,
+        /// The call from which on passes may reduce it again.
+        until: Turn,
+    },
 }
 
 impl Change {
@@ -68,6 +139,17 @@ impl Change {
             Change::Omit(at) | Change::Replace { at, .. } => at.seq,
             Change::Floor(floor) => floor.at,
             Change::Settle { step, .. } => *step,
+            Change::Expand { at, .. } => at.seq,
+            Change::Cut { from } => *from,
+        }
+    }
+
+    /// Returns whether it makes a part say less.
+    pub(crate) fn reduces(&self, part: PartAt) -> bool {
+        match self {
+            Change::Hide(span) => span.contains(part.seq),
+            Change::Omit(at) | Change::Replace { at, .. } => *at == part,
+            _ => false,
         }
     }
 }
@@ -116,6 +198,9 @@ pub struct Edit {
     pub before: Tokens,
     /// What it costs with it.
     pub after: Tokens,
+    /// The call from which on it could have been made, if it waited for the moment when it pays.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub due: Option<Turn>,
 }
 
 /// An edit that was committed: a durable row of its reader.
@@ -240,6 +325,16 @@ pub enum Reason {
         /// How far down it should go.
         target: Tokens,
     },
+    /// Somebody asked to see it again.
+    Expanded {
+        /// The call before which they asked.
+        turn: Turn,
+        /// The call from which on passes may reduce it again.
+        until: Turn,
+        /// Why, in their own words.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        asked: Option<Text>,
+    },
     /// It expired, and nothing of it stays.
     Removed {
         /// Its age in acknowledged calls.
@@ -258,10 +353,62 @@ pub enum Reason {
         /// How many there are.
         of: usize,
     },
+    /// It expired, and both its ends stay.
+    EndsKept {
+        /// Its age in acknowledged calls.
+        age: u64,
+        /// The age it may reach.
+        limit: u32,
+        /// How many characters of its beginning are shown.
+        head: usize,
+        /// How many characters of its end are shown.
+        tail: usize,
+        /// How many there are.
+        of: usize,
+    },
+    /// It is old, and the lines of it stay that say what nothing else does.
+    Excerpted {
+        /// Its age in acknowledged calls.
+        age: u64,
+        /// How many lines are shown.
+        kept: usize,
+        /// How many there are.
+        of: usize,
+    },
+    /// Waiting has cost as much as breaking the provider's cache does; in tokens at the price of plain input.
+    Pays {
+        /// What waiting has cost.
+        rent: Tokens,
+        /// What breaking the cache costs.
+        cost: Tokens,
+    },
+    /// The page would not have fitted.
+    MustFit,
+    /// The provider's cache holds nothing of the page, so changing it is free.
+    CacheIsCold,
     /// The same result stands on the page already.
     Duplicate {
         /// The result that is shown.
         of: Seq,
+    },
+    /// A later call asked for the same, or wrote the file.
+    Superseded {
+        /// The result of that call.
+        by: Seq,
+    },
+    /// A later result of the same tool is nearly the same.
+    Similar {
+        /// That result.
+        to: Seq,
+        /// How much of the two is the same, in percent.
+        percent: u32,
+    },
+    /// What was said lately has little to do with it.
+    Irrelevant {
+        /// Its age in acknowledged calls.
+        age: u64,
+        /// How much they have in common, in percent.
+        percent: u32,
     },
     /// A result whose call is nowhere to be seen.
     OrphanResult {
@@ -288,6 +435,18 @@ pub enum Reason {
     },
 }
 
+impl Reason {
+    /// The age that something had to exceed to expire, if that is why it was reduced.
+    pub(crate) fn expiry_limit(&self) -> Option<u32> {
+        match self {
+            Reason::Removed { limit, .. } | Reason::Compacted { limit, .. } | Reason::EndsKept { limit, .. } => {
+                Some(*limit)
+            }
+            _ => None,
+        }
+    }
+}
+
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -312,11 +471,27 @@ impl fmt::Display for Reason {
             Reason::BeforeCursor { acked } => write!(f, "the provider holds all up to {acked}"),
             Reason::BelowFloor { floor } => write!(f, "below the floor at {floor}"),
             Reason::TooLong { cost, room, target } => write!(f, "history {cost}, room {room}: down to {target}"),
+            Reason::Expanded { turn, asked: None, .. } => write!(f, "expanded before call {}, on request", turn.0),
+            Reason::Expanded { turn, asked: Some(asked), .. } => {
+                write!(f, "expanded before call {}: {asked}", turn.0)
+            }
             Reason::Removed { age, limit } => write!(f, "expired after {age} calls (limit {limit})"),
             Reason::Compacted { age, limit, shown, of } => {
                 write!(f, "expired after {age} calls (limit {limit}): first {shown} of {of} characters")
             }
+            Reason::EndsKept { age, limit, head, tail, of } => {
+                write!(f, "expired after {age} calls (limit {limit}): first {head} and last {tail} of {of} characters")
+            }
+            Reason::Excerpted { age, kept, of } => write!(f, "{kept} of {of} lines, after {age} calls"),
+            Reason::Pays { rent, cost } => write!(f, "waiting has cost {rent}, breaking the cache costs {cost}"),
+            Reason::MustFit => write!(f, "it would not fit"),
+            Reason::CacheIsCold => write!(f, "the cache is cold"),
             Reason::Duplicate { of } => write!(f, "same as the result {of}"),
+            Reason::Superseded { by } => write!(f, "superseded by {by}"),
+            Reason::Similar { to, percent } => write!(f, "{percent}% the same as the result {to}"),
+            Reason::Irrelevant { age, percent } => {
+                write!(f, "{age} calls old, and {percent}% of it has to do with what was said lately")
+            }
             Reason::OrphanResult { call } => write!(f, "no call {call}"),
             Reason::LateResult { call } => write!(f, "late result of call {call}"),
             Reason::Empty => write!(f, "empty"),

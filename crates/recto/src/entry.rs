@@ -6,6 +6,8 @@ use serde_json::{Map, Value};
 use std::fmt;
 use std::sync::Arc;
 
+pub use crate::expiry::{Expiry, ExpiryAction};
+
 /// Text that is shared, never copied, between log, view and page.
 pub type Text = Arc<str>;
 
@@ -197,27 +199,36 @@ pub enum Origin {
 #[serde(transparent)]
 pub struct Millis(pub i64);
 
-/// When an entry may leave the page, and what stays of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Expiry {
-    /// It expires when it is older than this many of the reader's acknowledged calls.
-    pub after: u32,
-    /// What stays.
-    pub action: ExpiryAction,
-}
-
-/// What stays of an entry that has expired.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// What an entry holds, where its role doesn't tell. Entries with a kind grow old by the rules of a policy; words don't.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum ExpiryAction {
-    /// Everything: it never expires.
-    Never,
-    /// Nothing; of a tool result a marker, since a call must have a result.
-    Remove,
-    /// The first characters (Unicode scalar values), and a marker.
-    FirstChars(u32),
+pub enum EntryKind {
+    /// The result of a tool call; every tool entry is one unless it says otherwise.
+    ToolResult,
+    /// Results of actions that were no tool calls, told in the user's place.
+    ActionResult,
+    /// What another run came to.
+    SubRunResult,
+    /// What the rounds of a loop came to.
+    LoopResult,
+    /// What the host put in on its own account: a nudge, a reminder.
+    Injection,
+    /// What the model is told before it tries again.
+    RetryContext,
+}
+
+impl fmt::Display for EntryKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            EntryKind::ToolResult => "tool result",
+            EntryKind::ActionResult => "action result",
+            EntryKind::SubRunResult => "sub-run result",
+            EntryKind::LoopResult => "loop result",
+            EntryKind::Injection => "injection",
+            EntryKind::RetryContext => "retry context",
+        })
+    }
 }
 
 /// One piece of what an entry says.
@@ -405,6 +416,12 @@ pub struct Entry {
     pub edge: bool,
     /// Where it came from.
     pub origin: Origin,
+    /// What it holds, where its role doesn't tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<EntryKind>,
+    /// The tools or actions whose results it holds, where it answers no call.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<Text>,
     /// When it may leave the page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expiry: Option<Expiry>,
@@ -444,6 +461,8 @@ impl Entry {
             at: None,
             edge: false,
             origin,
+            kind: None,
+            tools: Vec::new(),
             expiry: None,
             covers: None,
             redactions: Vec::new(),
@@ -496,6 +515,16 @@ impl Entry {
     /// Reads the host's own data as a type of its own.
     pub fn meta<'a, M: Deserialize<'a>>(&'a self) -> Result<M, serde_json::Error> {
         M::deserialize(&self.meta)
+    }
+
+    /// Returns what it holds: as it says itself, or as its role tells. Words hold nothing that grows old.
+    pub fn kind_held(&self) -> Option<EntryKind> {
+        self.kind.or((self.role == Role::Tool).then_some(EntryKind::ToolResult))
+    }
+
+    /// Returns whether a person speaks here, and not the host in the user's place.
+    pub fn is_user_words(&self) -> bool {
+        self.role == Role::User && self.kind.is_none()
     }
 
     /// Returns the calls it makes.

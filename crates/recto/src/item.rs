@@ -4,6 +4,7 @@
 
 use crate::edit::{OpenCall, PartAt, PassName, Reason};
 use crate::entry::{Call, Part, Piece, Role, Seq, Text, ToolResult};
+use crate::expiry::Held;
 use crate::log::Counted;
 use crate::tokens::{Count, Tokens};
 
@@ -22,6 +23,8 @@ pub struct Item<'a> {
     pub(crate) cost: Tokens,
     pub(crate) hidden: Option<(PassName, Reason)>,
     pub(crate) keep: Option<Reason>,
+    /// Which of its entries were expanded, and why.
+    pub(crate) expanded: Vec<(Seq, Reason)>,
     /// The call that a late result answers.
     pub(crate) late: Option<OpenCall>,
     /// What is told at the end of the message, beside its own parts.
@@ -69,8 +72,8 @@ pub struct ResultOf<'i> {
     pub call: &'i Call,
     /// What the tool said.
     pub result: &'i ToolResult,
-    /// When it may leave the page, if its entry says so.
-    pub expiry: Option<crate::entry::Expiry>,
+    /// What holds for its expiry: its kind, its tool, and what its entry says.
+    pub held: Held<'i>,
     /// What it costs as it is shown now.
     pub cost: Tokens,
     /// Whether an edit has changed it; another would not be taken.
@@ -88,6 +91,7 @@ impl<'a> Item<'a> {
             cost: Tokens(0),
             hidden: None,
             keep: None,
+            expanded: Vec::new(),
             late: None,
             note: None,
         }
@@ -151,12 +155,12 @@ impl<'a> Item<'a> {
 
     /// Returns whether an exchange begins here.
     pub fn opens_exchange(&self) -> bool {
-        self.kind == Kind::Message && self.role() == Role::User
+        self.kind == Kind::Message && self.entry.original().is_user_words()
     }
 
-    /// Returns the first entry's expiry, if it has one.
-    pub fn expiry(&self) -> Option<crate::entry::Expiry> {
-        self.entry.original().expiry
+    /// Returns what holds for the expiry of its first entry: its kind, its tool, and what it says itself.
+    pub fn held(&self) -> Held<'_> {
+        Held::of(self.entry.original(), self.late.as_ref().and_then(|call| call.tool.as_deref()))
     }
 
     /// Returns the parts of the first entry, without what was redacted.
@@ -183,7 +187,7 @@ impl<'a> Item<'a> {
                 at: PartAt { seq: entry.seq, part: 0 },
                 call: self.call(answer),
                 result: as_result(entry),
-                expiry: entry.original().expiry,
+                held: Held::of(entry.original(), Some(&self.call(answer).name)),
                 cost: answer.changed.as_ref().map_or(entry.cost, |changed| changed.cost),
                 is_changed: answer.changed.as_ref().is_some_and(|changed| changed.is_edit),
             })
@@ -209,6 +213,11 @@ impl<'a> Item<'a> {
 
     pub(crate) fn changed_part(&self, part: usize) -> Option<&Changed> {
         self.changed.iter().find(|(at, _)| *at == part).map(|(_, changed)| changed)
+    }
+
+    /// Why one of its entries is shown again, if it was reduced before.
+    pub(crate) fn expanded_at(&self, seq: Seq) -> Option<&Reason> {
+        self.expanded.iter().rev().find(|(at, _)| *at == seq).map(|(_, why)| why)
     }
 
     /// Whether anything would stand on the page.

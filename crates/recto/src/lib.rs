@@ -23,6 +23,7 @@
 // In the order the data flows.
 pub mod digest; // what identifies a text, an entry, a page
 pub mod entry; // facts, final when appended
+pub mod expiry; // when a fact may leave the page, and what stays of it
 pub mod error; // one error, with a position and a hint
 pub mod nearest; // what was probably meant
 pub mod log; // facts in order, shared between forks, with running sums
@@ -31,6 +32,7 @@ pub mod tokens; // how much a text costs
 pub mod edit; // what makes a page say less than the log, and why
 pub mod reader; // a lens over a log: its calls and its decisions
 pub mod session; // what a provider that remembers already holds
+pub mod event; // what has happened to a log and a reader, told in order
 
 mod binding; // what sealed reasoning is bound to
 pub mod format; // the form that an answer must have
@@ -41,6 +43,7 @@ pub mod context; // a conversation with its prompt and data, as one immutable va
 pub mod calibration; // how a provider's count relates to ours
 pub mod target; // facts about models
 pub mod tool; // tools as they are offered to a model
+pub mod tool_use; // what a call does, and to what
 
 pub mod item; // a message, or a step joined with its results
 pub mod reduce; // passes that propose edits
@@ -49,11 +52,14 @@ pub mod view; // the items a reader would see, from its floor up
 
 pub mod cache; // the provider's prompt cache
 pub mod compile; // view to page, and the check
+pub mod expand; // what was left out, asked back by its handle
 pub mod page; // the provider-neutral result
+pub mod pays; // when that which may be reduced is reduced
 pub mod plan; // which edits to make now
 pub mod receipt; // what was kept, shortened or left out, why, and what it costs
 pub mod replay; // a finished conversation, call by call
 
+pub mod mj; // MemberJunction's names for all this
 pub mod transcript; // other people's files, read as conversations
 pub mod wire; // providers' formats
 

@@ -368,6 +368,9 @@ fn check(entry: &Entry) -> Result<(), Error> {
             _ => {}
         }
     }
+    if let Some((what, instead)) = entry.expiry.and_then(|expiry| expiry.action.mistake()) {
+        return refuse(format!("its expiry: {what}")).map_err(|error| error.hinting(instead));
+    }
     let mut ids: Vec<_> = entry.calls().map(|call| &call.id).collect();
     ids.sort_unstable();
     if let Some(twice) = ids.windows(2).find(|pair| pair[0] == pair[1]) {

@@ -2,8 +2,11 @@
 
 use crate::edit::{Change, Edit};
 use crate::error::Error;
+use crate::pays::{Held, Moment, NotPaid, Waiting};
+use crate::policy::Apply;
 use crate::reader::Decided;
 use crate::receipt::Warning;
+use crate::reduce::Candidate;
 use crate::request::Request;
 use crate::target::EditsPast;
 use crate::tokens::Tokens;
@@ -19,17 +22,20 @@ pub struct Plan {
     pub edits: Vec<Edit>,
     /// What the policy could not reach, and bounds that were hit.
     pub warnings: Vec<Warning>,
+    /// What could be said shorter, and waits until that pays.
+    pub waiting: Option<Waiting>,
 }
 
 /// Proposes what the page of the next call need not say any more.
 pub fn plan(request: &Request<'_>) -> Result<Plan, Error> {
     request.policy.check()?;
+    request.expiry.map_or(Ok(()), |over| over.check())?;
     let room = request.budget()?.room();
     // Nothing older than what fits can be on the page, unless passes make room for more: then read further.
     let mut rooms = 1;
     loop {
         let is_final = rooms >= READ_ROOMS_MAX;
-        let (plan, is_enough) = plan_within(request, room, Tokens(room.0.saturating_mul(rooms)), is_final);
+        let (plan, is_enough) = plan_within(request, room, Tokens(room.0.saturating_mul(rooms)), is_final, true);
         if is_enough || is_final {
             return Ok(plan);
         }
@@ -37,7 +43,13 @@ pub fn plan(request: &Request<'_>) -> Result<Plan, Error> {
     }
 }
 
-fn plan_within(request: &Request<'_>, room: Tokens, bound: Tokens, is_final: bool) -> (Plan, bool) {
+/// What could be said shorter, by a guess.
+fn foreseen(view: &View<'_>, request: &Request<'_>) -> Vec<Candidate> {
+    let passes = request.policy.reduce.iter().filter(|pass| !pass.lowers_floor());
+    passes.flat_map(|pass| pass.foresee(view, request)).collect()
+}
+
+fn plan_within(request: &Request<'_>, room: Tokens, bound: Tokens, is_final: bool, may_cut: bool) -> (Plan, bool) {
     let decided = Decided { reader: request.reader, more: &[] };
     let mut view = View::of(request, decided, bound, Purpose::Plan);
     view.is_final = is_final;
@@ -45,9 +57,18 @@ fn plan_within(request: &Request<'_>, room: Tokens, bound: Tokens, is_final: boo
     // An edit would cost the model the reasoning it is in the middle of.
     let is_in_midst = request.target.edits_past == EditsPast::DropsLaterReasoning && view.has_open_round(request);
     if is_in_midst && view.window.is_complete && view.cost() <= room {
-        return (Plan { edits, warnings: Vec::new() }, true);
+        return (Plan { edits, ..Plan::default() }, true);
     }
     let settled = edits.len();
+    let must_fit = !view.window.is_complete || view.cost() > room;
+    let held = (request.policy.apply == Apply::WhenItPays).then(|| Held::of(&view, request));
+    let moment = match (&held, request.policy.apply) {
+        (Some(held), _) if may_cut => held.moment(&foreseen(&view, request), must_fit),
+        (Some(held), _) => held.unpaid(),
+        (None, Apply::Never) => Moment::from(view.items().len()),
+        (None, _) => Moment::from(0),
+    };
+    view.cut = moment.from;
     let mut before_floor = None;
     for pass in &request.policy.reduce {
         if pass.lowers_floor() {
@@ -57,10 +78,17 @@ fn plan_within(request: &Request<'_>, room: Tokens, bound: Tokens, is_final: boo
         view.apply(&proposed);
         edits.extend(proposed);
     }
+    if let Some(held) = &held {
+        match held.confirm(&moment, &edits[settled..]) {
+            Ok(cut) => edits.splice(settled..settled, cut).for_each(drop),
+            // The guess was too high.
+            Err(NotPaid) => return plan_within(request, room, bound, is_final, false),
+        }
+    }
     let mut warnings: Vec<_> = request.policy.reduce.iter().filter_map(|pass| pass.unmet(&view, request)).collect();
     warnings.extend((is_in_midst && edits.len() > settled).then_some(Warning::CutInOpenRound));
     if view.window.is_complete {
-        return (Plan { edits: above_the_floor(edits, request), warnings }, true);
+        return (Plan { edits: above_the_floor(edits, request), warnings, waiting: moment.waiting }, true);
     }
     let has_floor = edits.iter().any(|edit| matches!(edit.change, Change::Floor(_)));
     let had_space = before_floor.is_some_and(|cost| cost <= room);
@@ -69,7 +97,7 @@ fn plan_within(request: &Request<'_>, room: Tokens, bound: Tokens, is_final: boo
     }
     // Without a floor there is no page either way, and edits of what happened to be read would be no plan.
     let edits = if has_floor { above_the_floor(edits, request) } else { Vec::new() };
-    (Plan { edits, warnings }, has_floor && !had_space)
+    (Plan { edits, warnings, waiting: moment.waiting }, has_floor && !had_space)
 }
 
 /// Leaves out edits of what the same plan puts below the floor.
@@ -82,7 +110,7 @@ fn above_the_floor(edits: Vec<Edit>, request: &Request<'_>) -> Vec<Edit> {
     // Other sections have no floor.
     let is_elsewhere = |seq| request.log.get(seq).is_some_and(|entry| !entry.original().section.is_messages());
     let stays = |edit: &Edit| match &edit.change {
-        Change::Floor(_) | Change::Pin(_) => true,
+        Change::Floor(_) | Change::Pin(_) | Change::Cut { .. } => true,
         change => {
             let seq = change.seq();
             seq >= floor.at || floor.keeps.contains(&seq) || is_elsewhere(seq)

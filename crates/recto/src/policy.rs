@@ -8,6 +8,7 @@ use crate::digest::{Digest, Hasher};
 use crate::entry::{Role, Section, Text};
 use crate::error::Error;
 use crate::item::Item;
+use crate::pays::Patience;
 use crate::select::Select;
 use crate::tokens::Tokens;
 use serde::{Deserialize, Serialize};
@@ -38,6 +39,12 @@ pub struct Policy {
     /// What becomes of a session when something changes that its provider was told once.
     #[serde(default, skip_serializing_if = "StaticChange::is_usual")]
     pub static_change: StaticChange,
+    /// When what may be reduced is reduced.
+    #[serde(default)]
+    pub apply: Apply,
+    /// By which numbers it waits for that.
+    #[serde(default)]
+    pub patience: Patience,
     /// Passes that propose edits, cheap ones first.
     #[serde(default)]
     pub reduce: Vec<Step>,
@@ -135,6 +142,20 @@ impl StaticChange {
     }
 }
 
+/// When what may be reduced is reduced.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Apply {
+    /// At once.
+    Immediately,
+    /// When the rent that was paid for it is as much as it costs to break the provider's cache; or when that is free,
+    /// or nothing else fits.
+    #[default]
+    WhenItPays,
+    /// Never: only what would not fit goes below the floor.
+    Never,
+}
+
 /// Which messages stay beside instructions, pinned entries and the last user words: as long as anything fits with them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -173,6 +194,8 @@ impl Policy {
             select: Selection::default(),
             pins: PinRules::default(),
             static_change: StaticChange::Resend,
+            apply: Apply::default(),
+            patience: Patience::default(),
             reduce: Vec::new(),
             own: OwnSelects::default(),
         }
@@ -182,6 +205,13 @@ impl Policy {
     #[must_use]
     pub fn then(mut self, pass: impl Into<Step>) -> Policy {
         self.reduce.push(pass.into());
+        self
+    }
+
+    /// Reduces at once what may be reduced, whatever that costs in the provider's cache.
+    #[must_use]
+    pub fn immediately(mut self) -> Policy {
+        self.apply = Apply::Immediately;
         self
     }
 

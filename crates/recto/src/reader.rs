@@ -1,12 +1,16 @@
 //! A reader: a named lens over a log, with the calls it has made and the decisions it goes by.
 
 use crate::digest::Digest;
-use crate::edit::{Change, Decision, Edit, Floor, PartAt, Reason, Reverted, Turn};
+use crate::edit::{Change, Decision, Edit, Floor, Handle, PartAt, Reason, Reverted, Turn};
 use crate::entry::{CallId, Seq, Span, Text};
 use crate::error::Error;
+use crate::pays::Made;
 use crate::receipt::Ticket;
 use crate::tokens::Tokens;
 use std::collections::BTreeMap;
+
+/// The most entries that are read again below the floor because somebody asked for them.
+const RESTORED_ENTRIES_MAX: usize = 1_000;
 
 /// An agent's perspective on a conversation.
 ///
@@ -24,13 +28,31 @@ pub struct Reader {
     floors: Vec<usize>,
     /// Pins may reach over any floor, so they are always looked at.
     pins: Vec<usize>,
+    /// Expansions may bring back what lies below the floor.
+    expansions: Vec<usize>,
+    /// Where and when the provider's cache was broken.
+    cuts: Vec<Made>,
+    /// How many tokens less than all that was said the acknowledged calls have sent, added up call by call.
+    spared: Vec<Tokens>,
 }
 
 impl Reader {
     /// Returns a reader that has seen nothing yet.
     pub fn new(name: impl Into<Text>) -> Reader {
         let (heads, decisions, by_seq) = (Vec::new(), Vec::new(), BTreeMap::new());
-        Reader { name: name.into(), heads, decisions, ordinal: 0, by_seq, floors: Vec::new(), pins: Vec::new() }
+        let (floors, pins, expansions) = (Vec::new(), Vec::new(), Vec::new());
+        Reader {
+            name: name.into(),
+            heads,
+            decisions,
+            ordinal: 0,
+            by_seq,
+            floors,
+            pins,
+            expansions,
+            cuts: Vec::new(),
+            spared: Vec::new(),
+        }
     }
 
     /// Returns its name.
@@ -58,9 +80,54 @@ impl Reader {
         &self.heads
     }
 
+    /// Where and when the provider's cache was broken, oldest first.
+    pub(crate) fn cuts(&self) -> &[Made] {
+        &self.cuts
+    }
+
+    /// Returns how many tokens less than all that was said its acknowledged calls have sent, in sum.
+    pub fn spared(&self) -> Tokens {
+        self.spared.last().copied().unwrap_or_default()
+    }
+
     /// Returns how many acknowledged calls have had an entry in view.
     pub fn age(&self, seq: Seq) -> u64 {
         (self.heads.len() - self.heads.partition_point(|&head| head < Some(seq))) as u64
+    }
+
+    /// Returns the call at which an entry is so many calls old.
+    pub fn turn_at_age(&self, seq: Seq, age: u64) -> Turn {
+        Turn(self.heads.partition_point(|&head| head < Some(seq)) as u64 + age)
+    }
+
+    /// Returns the call from which on the age of a part counts: the one that first had it in view, or the first one
+    /// after it was last expanded.
+    pub fn since(&self, at: PartAt) -> Turn {
+        let came = Turn(self.heads.partition_point(|&head| head < Some(at.seq)) as u64);
+        self.expansion(at).map_or(came, |decision| decision.turn.max(came))
+    }
+
+    /// Returns how many acknowledged calls have had a part in view since it came, or since it was last expanded. This
+    /// is the age that passes compare with a limit; [`age`](Reader::age) counts from the beginning.
+    pub fn age_of(&self, at: PartAt) -> u64 {
+        self.turn().0.saturating_sub(self.since(at).0)
+    }
+
+    /// The newest expansion of a part that was not taken back.
+    pub(crate) fn expansion(&self, part: PartAt) -> Option<&Decision> {
+        let expands = |change: &Change| matches!(change, Change::Expand { at, .. } if at.covers(part));
+        self.live(part.seq).rfind(|decision| expands(&decision.edit.change))
+    }
+
+    /// Returns the decisions about one entry that were not taken back, oldest first; pins and floors speak of more than
+    /// one entry, and are not among them.
+    pub fn live(&self, seq: Seq) -> impl DoubleEndedIterator<Item = &Decision> {
+        self.about(seq).filter(|decision| decision.reverted.is_none())
+    }
+
+    /// All decisions about one entry, reverted ones included.
+    pub(crate) fn about(&self, seq: Seq) -> impl DoubleEndedIterator<Item = &Decision> {
+        self.by_seq.get(&seq).into_iter().flatten().map(|&at| &self.decisions[at])
     }
 
     /// Returns whether some acknowledged call saw an entry before another one had come.
@@ -83,6 +150,14 @@ impl Reader {
         match &decision.edit.change {
             Change::Floor(_) => self.floors.push(at),
             Change::Pin(_) => self.pins.push(at),
+            Change::Cut { from } => {
+                let written = decision.edit.after;
+                self.cuts.push(Made { turn: decision.turn, from: *from, written });
+            }
+            Change::Expand { at: handle, .. } => {
+                self.expansions.push(at);
+                self.by_seq.entry(handle.seq).or_default().push(at);
+            }
             change => self.by_seq.entry(change.seq()).or_default().push(at),
         }
         self.decisions.push(decision);
@@ -96,8 +171,18 @@ impl Reader {
             why: Reason::Pinned,
             before: Tokens(0),
             after: Tokens(0),
+            due: None,
         };
         self.commit([edit], Digest::default());
+    }
+
+    /// Takes back every pin that touches a span, and returns how many there were.
+    pub fn unpin(&mut self, span: Span) -> usize {
+        let touches = |change: &Change| matches!(change, Change::Pin(pinned) if pinned.first <= span.last && span.first <= pinned.last);
+        let pins = self.pins.iter().map(|&at| &self.decisions[at]);
+        let live = pins.filter(|it| it.reverted.is_none() && touches(&it.edit.change)).map(|it| it.ordinal);
+        let ordinals: Vec<u64> = live.collect();
+        ordinals.iter().filter(|&&ordinal| self.revert(ordinal).is_ok()).count()
     }
 
     /// Takes a decision back; it stays on record, and what it touched is not reduced again.
@@ -128,6 +213,7 @@ impl Reader {
         // A log only grows, but a host may hold tickets of older heads; ages must not run backwards.
         let head = ticket.head.max(self.heads.last().copied().flatten());
         self.heads.push(head);
+        self.spared.push(self.spared() + ticket.less);
         Ok(())
     }
 
@@ -135,6 +221,7 @@ impl Reader {
     pub fn as_of(&self, ticket: &Ticket) -> Reader {
         let mut past = Reader::new(self.name.clone());
         past.heads = self.heads[..self.heads.len().min(ticket.turn.0 as usize)].to_vec();
+        past.spared = self.spared[..past.heads.len()].to_vec();
         let known = self.decisions.iter().take_while(|decision| decision.ordinal <= ticket.ordinal);
         for decision in known {
             let reverted = decision.reverted.filter(|revert| revert.ordinal <= ticket.ordinal);
@@ -173,23 +260,57 @@ impl<'a> Decided<'a> {
         recorded.map(|decision| &decision.edit).chain(self.more)
     }
 
-    /// Whether a part was ever reduced, also if that was taken back.
+    /// Whether a part is not to be reduced: it was since it was last expanded, also if that was taken back, or what was
+    /// expanded is exempt for some more calls.
     pub(crate) fn touched(&self, part: PartAt) -> bool {
-        let reduces = |at: &usize| match &self.reader.decisions[*at].edit.change {
-            Change::Hide(_) => true,
-            Change::Omit(at) | Change::Replace { at, .. } => *at == part,
-            _ => false,
-        };
-        self.reader.by_seq.get(&part.seq).is_some_and(|at| at.iter().any(reduces))
+        let mut touched = false;
+        for decision in self.reader.about(part.seq) {
+            match &decision.edit.change {
+                // It goes by where it is recorded: what else it hides has no record of its own.
+                change if change.reduces(part) => touched = true,
+                Change::Expand { at, until, .. } if at.covers(part) && decision.reverted.is_none() => {
+                    touched = self.reader.turn() < *until;
+                }
+                _ => {}
+            }
+        }
+        touched
     }
 
     /// How much less an entry costs for what was decided about it.
     pub(crate) fn saved(&self, seq: Seq) -> Tokens {
-        let Some(at) = self.reader.by_seq.get(&seq) else { return Tokens(0) };
-        let live = at.iter().map(|&at| &self.reader.decisions[at]).filter(|it| it.reverted.is_none());
-        let reduces = |change: &Change| matches!(change, Change::Hide(_) | Change::Omit(_) | Change::Replace { .. });
-        let reducing = live.filter(|it| reduces(&it.edit.change));
-        reducing.map(|it| it.edit.before - it.edit.after).sum()
+        let live: Vec<&Decision> = self.reader.live(seq).collect();
+        let is_undone = |nth: usize, change: &Change| {
+            let asked = live[nth + 1..].iter().filter_map(|it| as_expanded(&it.edit.change));
+            asked.into_iter().any(|at| match change {
+                Change::Omit(part) | Change::Replace { at: part, .. } => at.covers(*part),
+                _ => true,
+            })
+        };
+        let reducing = live.iter().enumerate().filter(|(nth, it)| {
+            let change = &it.edit.change;
+            let reduces = matches!(change, Change::Hide(_) | Change::Omit(_) | Change::Replace { .. });
+            reduces && !is_undone(*nth, change)
+        });
+        reducing.map(|(_, it)| it.edit.before - it.edit.after).sum()
+    }
+
+    /// Entries that were asked back since they went below the floor. The next floor is set without regard to them,
+    /// unless they are still exempt.
+    pub(crate) fn restored(&self) -> Vec<Seq> {
+        let fresh = self.more.iter().filter_map(|edit| as_expanded(&edit.change)).map(|at| at.seq);
+        let is_lowered = self.more.iter().any(|edit| as_floor(&edit.change).is_some());
+        let floors = self.reader.floors.iter().rev().map(|&at| &self.reader.decisions[at]);
+        let floor = floors.filter(|_| !is_lowered).find(|it| it.reverted.is_none());
+        let since = floor.map(|floor| {
+            let asked = self.reader.expansions.iter().rev().map(|&at| &self.reader.decisions[at]);
+            let since = asked.take_while(|it| it.ordinal > floor.ordinal).filter(|it| it.reverted.is_none());
+            since
+                .filter_map(|it| as_expanded(&it.edit.change))
+                .map(|at| at.seq)
+                .filter(|seq| *seq < floor.edit.change.seq())
+        });
+        fresh.chain(since.into_iter().flatten()).take(RESTORED_ENTRIES_MAX).collect()
     }
 
     pub(crate) fn pins(&self) -> impl Iterator<Item = Span> {
@@ -210,6 +331,13 @@ impl<'a> Decided<'a> {
         let recorded = self.reader.by_seq.get(&step).into_iter().flatten().map(|&at| &self.reader.decisions[at]);
         let mut live = recorded.filter(|it| it.reverted.is_none());
         live.any(|it| settles(&it.edit.change)) || self.more.iter().any(|edit| settles(&edit.change))
+    }
+}
+
+fn as_expanded(change: &Change) -> Option<Handle> {
+    match change {
+        Change::Expand { at, .. } => Some(*at),
+        _ => None,
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod explain;
 mod fates;
+mod savings;
 
 use crate::cache::Money;
 use crate::calibration::Calibration;
@@ -16,6 +17,8 @@ use crate::target::Memory;
 use crate::tokens::Tokens;
 use crate::view::View;
 use serde::{Deserialize, Serialize};
+
+pub use savings::Savings;
 
 /// How many of the costliest items that can't go an overflow names.
 const LARGEST_MAX: usize = 5;
@@ -38,6 +41,8 @@ pub struct Receipt {
     pub calibration: Option<Calibrated>,
     /// What the input costs.
     pub money: Money,
+    /// What was saved, and what waits to be.
+    pub savings: Savings,
     /// What became of every fragment.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fragments: Vec<FragmentRow>,
@@ -248,6 +253,9 @@ pub struct Ticket {
     pub head: Option<Seq>,
     /// The newest decision or revert.
     pub ordinal: u64,
+    /// How many tokens less it has than all that was said, by what was decided.
+    #[serde(default)]
+    pub less: Tokens,
     /// What identifies everything else that went in.
     pub inputs: Digest,
     /// What identifies the page.
@@ -411,9 +419,11 @@ impl Overflow {
         let without_history = self.reserve_out + self.tools + self.input + self.framing + self.fragments;
         if without_history + self.protected > self.window {
             let is_pinned = self.largest.iter().any(|item| item.why == Reason::Pinned);
+            let is_expanded = self.largest.iter().any(|item| matches!(item.why, Reason::Expanded { .. }));
             let unpin = if is_pinned { ", unpin something" } else { "" };
+            let revert = if is_expanded { ", revert an expansion" } else { "" };
             format!(
-                "it would not fit even without all history that may go: shorten the input{unpin}, or take a larger window"
+                "it would not fit even without all history that may go: shorten the input{unpin}{revert}, or take a larger window"
             )
         } else {
             "a policy that can reduce makes it fit: try `safe`".into()
@@ -442,6 +452,8 @@ impl Receipt {
         let calibration = Calibrated::of(&ledger, &prefix, request);
         let same = (!prefix.tools_changed).then_some(prefix.messages);
         let expected = calibration.map_or(ledger.used(), |it| it.expected);
+        let fates = fates::rows(view, page, request);
+        let savings = Savings::of(&fates, expected, request);
         Receipt {
             target: request.target.name.clone(),
             policy: request.policy.name.clone(),
@@ -451,13 +463,15 @@ impl Receipt {
             prefix,
             ledger,
             fragments,
-            fates: fates::rows(view, page, request),
+            savings,
+            fates,
             warnings: warnings(view, page, request),
             ticket: Ticket {
                 reader: request.reader.name().clone(),
                 turn: request.reader.turn(),
                 head: request.log.head(),
                 ordinal: request.reader.ordinal(),
+                less: savings.less,
                 inputs: request.inputs(),
                 page: page.digest(),
                 version: env!("CARGO_PKG_VERSION").into(),

@@ -1,5 +1,8 @@
 //! Replay: a finished conversation, walked as its agent did, call by call.
 
+mod features; // what a line holds that can be taken up later
+pub mod recall; // what pages cost, and what they forget
+
 use crate::compile::{Compiled, compile};
 use crate::entry::{Role, Seq, Text};
 use crate::error::Error;
@@ -129,11 +132,10 @@ impl<'a> Replay<'a> {
 
     /// Plans, commits and compiles one page.
     fn page(&mut self, log: &Log, input: Option<&Counted>) -> Result<Compiled, Error> {
-        let plan = plan(&Request { input, ..self.request(log, &self.reader) })?;
-        self.reader.commit(plan.edits, self.policy.digest());
-        let mut compiled = compile(&Request { input, ..self.request(log, &self.reader) })?;
-        compiled.receipt.warnings.extend(plan.warnings);
-        Ok(compiled)
+        let mut plan = plan(&Request { input, ..self.request(log, &self.reader) })?;
+        self.reader.commit(std::mem::take(&mut plan.edits), self.policy.digest());
+        let compiled = compile(&Request { input, ..self.request(log, &self.reader) })?;
+        Ok(compiled.told(plan))
     }
 
     fn call(&mut self, log: &Log) -> Result<Compiled, Error> {

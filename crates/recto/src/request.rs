@@ -4,6 +4,7 @@ use crate::calibration::{Seen, scale};
 use crate::digest::{Digest, Hasher};
 use crate::entry::{Role, RunId, Seq, Span, Text};
 use crate::error::Error;
+use crate::expiry::ExpiryOverride;
 use crate::format::ResponseFormat;
 use crate::fragment::{Fragments, Lifecycle, Placement, Priority, Rendered};
 use crate::log::{Counted, Log};
@@ -34,6 +35,8 @@ pub struct Request<'a> {
     pub fragments: Option<&'a Fragments>,
     /// The tools offered.
     pub tools: Option<&'a Tools>,
+    /// What holds for this run instead of what was configured about expiry.
+    pub expiry: Option<&'a ExpiryOverride>,
     /// The form that the answer must have.
     pub format: Option<&'a ResponseFormat>,
     /// Where a client marked the end of what should be cached: by entry, with the mark as JSON text. Where there are
@@ -49,6 +52,17 @@ pub struct Request<'a> {
     pub previous: Option<&'a Page>,
     /// How many tokens of input its provider reported for it.
     pub reported: Option<Tokens>,
+    /// The call before this one, to tell whether the provider's cache can still be warm; `None` is warm.
+    pub last_call: Option<LastCall<'a>>,
+}
+
+/// The call before this one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LastCall<'a> {
+    /// The model that was called.
+    pub model: &'a str,
+    /// How long ago.
+    pub idle_seconds: u64,
 }
 
 impl<'a> Request<'a> {
@@ -62,6 +76,7 @@ impl<'a> Request<'a> {
             run: None,
             fragments: None,
             tools: None,
+            expiry: None,
             format: None,
             marks: &[],
             input: None,
@@ -69,6 +84,7 @@ impl<'a> Request<'a> {
             session: None,
             previous: None,
             reported: None,
+            last_call: None,
         }
     }
 
@@ -121,7 +137,7 @@ impl<'a> Request<'a> {
     }
 
     /// What has come since the page before, at most.
-    fn new_since(&self, previous: &Page) -> Tokens {
+    pub(crate) fn new_since(&self, previous: &Page) -> Tokens {
         let newest = previous.messages.iter().filter_map(|message| message.seq).max();
         let first = newest.map_or(Seq(0), Seq::next);
         let since = self.log.head().filter(|head| *head >= first);
@@ -173,6 +189,7 @@ impl<'a> Request<'a> {
         hasher.digest(self.tools.map_or(Digest::default(), |tools| tools.digest));
         hasher.text(&format!("{:?} {:?}", self.format, self.marks));
         hasher.digest(self.input.map_or(Digest::default(), |input| input.digest));
+        self.expiry.into_iter().for_each(|over| hasher.text(&format!("{over:?}")));
         hasher.text(&format!("{:?} {:?} {}", self.reserve, self.session, self.log.counter().name()));
         hasher.finish()
     }

@@ -109,6 +109,15 @@ pub struct Cache {
     /// The shortest beginning that is cached.
     #[serde(default)]
     pub min: Tokens,
+    /// How long it is held after it was last read or written.
+    #[serde(default = "Cache::usual_life")]
+    pub life_seconds: u32,
+}
+
+impl Cache {
+    fn usual_life() -> u32 {
+        300
+    }
 }
 
 /// Where what a provider caches of a prompt can end.
@@ -227,7 +236,7 @@ impl Target {
             request_overhead: Tokens(3),
             tools_overhead: Tokens(0),
             prices: Prices::default(),
-            cache: Cache { kind: Caching::Prefix(Tokens(1)), min: Tokens(0) },
+            cache: Cache { kind: Caching::Prefix(Tokens(1)), min: Tokens(0), life_seconds: Cache::usual_life() },
             memory: Memory::Stateless,
             reasoning: Reasoned::Dropped,
             reads: Vec::new(),

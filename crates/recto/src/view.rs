@@ -3,13 +3,13 @@
 //! A view reads no further down than its floor, the edge, or the bound it was given, plus the few entries that
 //! are named below. Only [`View::apply`] changes what is shown.
 
+mod expanded;
 mod join;
 mod read;
 pub(crate) mod shape;
 
-use crate::edit::{Change, Edit, OpenCall, PartAt, Reason};
+use crate::edit::{Change, Edit, OpenCall, PartAt, Reason, Turn};
 use crate::entry::{Entry, Part, Role, Seq, Span, Status, Text};
-
 use crate::item::{Changed, Item, Kind};
 use crate::page::Page;
 use crate::policy::{AuthorRule, StatusRule};
@@ -21,7 +21,11 @@ use crate::target::Target;
 use crate::tokens::{Count, Tokens};
 use std::collections::{HashMap, HashSet};
 
+use expanded::{Expanded, Later};
 pub(crate) use read::{Shelf, Window, below};
+
+/// Where an entry stands: in which item, and as which of its answers.
+pub(crate) type Place = (usize, Option<usize>);
 
 /// The items one reader would see.
 #[derive(Debug)]
@@ -43,6 +47,10 @@ pub struct View<'a> {
     pub(crate) late_cost: Tokens,
     /// Whether failed results say so in their texts.
     pub(crate) tells_errors: bool,
+    /// The first item that passes may change; what lies before waits for its moment.
+    pub(crate) cut: usize,
+    /// The call that it is made for.
+    pub(crate) turn: Turn,
 }
 
 /// What a view is made for.
@@ -247,12 +255,16 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Applies edits, in order. One that would break an item is skipped and named.
+    /// Applies edits, in order; what a later expansion undoes is passed over. One that would break an item is skipped
+    /// and named.
     pub(crate) fn apply<'e>(&mut self, edits: impl IntoIterator<Item = &'e Edit>) {
-        let mut places: Option<HashMap<Seq, (usize, Option<usize>)>> = None;
-        for edit in edits {
+        let edits: Vec<&Edit> = edits.into_iter().collect();
+        let expanded = Expanded::among(&edits);
+        let mut places: Option<HashMap<Seq, Place>> = None;
+        for (nth, edit) in edits.into_iter().enumerate() {
             match &edit.change {
-                Change::Hide(span) => self.hide(*span, edit),
+                Change::Hide(span) => self.hide(*span, edit, &expanded.after(nth)),
+                Change::Replace { at, .. } | Change::Omit(at) if expanded.after(nth).any_of(*at) => {}
                 Change::Replace { at, .. } | Change::Omit(at) => {
                     let text = if let Change::Replace { text, .. } = &edit.change { Some(text.clone()) } else { None };
                     let cost = text.as_ref().map_or(Tokens(0), |text| self.counter.count(text));
@@ -261,6 +273,22 @@ impl<'a> View<'a> {
                     let places = places.get_or_insert_with(|| self.places());
                     if let Some(&place) = places.get(&at.seq) {
                         self.replace(*at, place, changed);
+                    }
+                }
+                Change::Expand { at, text, until } => {
+                    let places = places.get_or_insert_with(|| self.places());
+                    let Some(&place) = places.get(&at.seq) else { continue };
+                    let part = PartAt { seq: at.seq, part: at.part.unwrap_or_default() };
+                    if let Some(text) = text.as_ref().filter(|_| !expanded.after(nth).any_of(part)) {
+                        let (text, cost) = (Some(text.clone()), self.counter.count(text));
+                        let (by, why) = (edit.by.clone(), edit.why.clone());
+                        // Not an edit: once its time is over, the part may be reduced as if it stood there whole.
+                        self.replace(part, place, Changed { text, cost, by, why, is_edit: false });
+                    }
+                    let item = &mut self.items[place.0];
+                    item.expanded.push((at.seq, edit.why.clone()));
+                    if self.turn < *until {
+                        item.keep.get_or_insert(edit.why.clone());
                     }
                 }
                 Change::Pin(span) => {
@@ -274,17 +302,17 @@ impl<'a> View<'a> {
                         item.hidden = Some((edit.by.clone(), Reason::BelowFloor { floor: floor.at }));
                     }
                 }
-                // Joining has seen to it.
-                Change::Settle { .. } => {}
+                // Joining has seen to it; and a cut only says when other edits were made.
+                Change::Settle { .. } | Change::Cut { .. } => {}
             }
         }
     }
 
-    fn hide(&mut self, span: Span, edit: &Edit) {
+    fn hide(&mut self, span: Span, edit: &Edit, later: &Later<'_>) {
         for item in &mut self.items {
             // What is last or newest changes with every call; what was decided stands.
             let is_fixed = matches!(item.keep, Some(Reason::Pinned | Reason::System));
-            if is_fixed || !item.seqs().any(|seq| span.contains(seq)) {
+            if is_fixed || later.any_in(item) || !item.seqs().any(|seq| span.contains(seq)) {
                 continue;
             }
             if item.seqs().all(|seq| span.contains(seq)) {
@@ -296,7 +324,7 @@ impl<'a> View<'a> {
         }
     }
 
-    fn replace(&mut self, at: PartAt, (item, answer): (usize, Option<usize>), changed: Changed) {
+    fn replace(&mut self, at: PartAt, (item, answer): Place, changed: Changed) {
         let item = &mut self.items[item];
         match answer {
             Some(answer) => {
@@ -390,7 +418,7 @@ impl<'a> View<'a> {
     }
 
     /// Where each entry stands: in which item, and as which of its answers.
-    fn places(&self) -> HashMap<Seq, (usize, Option<usize>)> {
+    pub(crate) fn places(&self) -> HashMap<Seq, Place> {
         let mut places = HashMap::new();
         for (i, item) in self.items.iter().enumerate() {
             places.insert(item.seq(), (i, None));

@@ -16,7 +16,7 @@ use std::sync::Arc;
 pub const EXPORT_VERSION: u64 = 1;
 
 /// The fields of a record that have a place of their own; `extra` holds all others.
-const FIELDS: [&str; 17] = [
+const FIELDS: [&str; 19] = [
     "seq",
     "id",
     "section",
@@ -29,6 +29,8 @@ const FIELDS: [&str; 17] = [
     "at",
     "edge",
     "origin",
+    "kind",
+    "tools",
     "expiry",
     "covers",
     "redactions",

@@ -3,7 +3,7 @@
 use super::{Policy, Sections, StatusRule, TraceRule};
 use crate::entry::Section;
 use crate::error::Error;
-use crate::reduce::{Expire, FitWindow, Grain};
+use crate::reduce::{Excerpt, Expire, FitWindow, Grain, Marker};
 use crate::tokens::Tokens;
 
 /// Name, what it is for, and how it is made.
@@ -12,6 +12,9 @@ type Preset = (&'static str, &'static str, fn() -> Policy);
 const PRESETS: &[Preset] = &[
     ("none", "changes nothing: what doesn't fit is an error with the whole breakdown", Policy::none),
     ("safe", "drops the oldest exchanges, only when the window would overflow; rules and requests stay", Policy::safe),
+    ("default", "excerpts of what is old, when that pays; then as safe", Policy::usual),
+    ("careful", "the same, keeping more", Policy::careful),
+    ("frugal", "the same, keeping less", Policy::frugal),
     ("first_chars", "shortens old tool results to their beginning, in batches; then as safe", Policy::first_chars),
     ("cognesy_default", "the conversation, and of traces only the current run's", Policy::cognesy_default),
     ("cognesy_selected", "the sections summary, buffer and messages, with all traces", Policy::cognesy_selected),
@@ -25,6 +28,7 @@ const PRESETS: &[Preset] = &[
         "drops the oldest exchanges until the rest fits; failed answers stay, with a note",
         Policy::deepchat_today,
     ),
+    ("mj_doc", "results expire at once, as set for each action; nothing does unless it is set", Policy::mj_doc),
 ];
 
 impl Policy {
@@ -40,6 +44,28 @@ impl Policy {
         policy.pins.words = ["always", "never"].map(Into::into).into();
         policy.pins.names = ["AGENTS.md", "CLAUDE.md"].map(Into::into).into();
         policy
+    }
+
+    /// Returns the policy for those who have not chosen one: of what is old the lines stay that say what nothing else on
+    /// the page says, and that is done when it pays. Exchanges go last, as under [`safe`](Policy::safe).
+    pub fn usual() -> Policy {
+        Policy::excerpting("default", Excerpt::default())
+    }
+
+    /// Returns the policy that keeps more than the usual one.
+    pub fn careful() -> Policy {
+        Policy::excerpting("careful", Excerpt { worth: 4.0, ..Excerpt::default() })
+    }
+
+    /// Returns the policy that keeps less than the usual one.
+    pub fn frugal() -> Policy {
+        let mut policy = Policy::excerpting("frugal", Excerpt { worth: 24.0, after: 4, ..Excerpt::default() });
+        policy.patience.percent = 110;
+        policy
+    }
+
+    fn excerpting(name: &str, excerpt: Excerpt) -> Policy {
+        Policy { reduce: vec![excerpt.into(), FitWindow::default().into()], name: name.into(), ..Policy::safe() }
     }
 
     /// Returns the policy that shortens old tool results first, in batches, and drops exchanges last.
@@ -73,6 +99,16 @@ impl Policy {
         let mut policy = Policy::named("deepchat_today").then(exact_fit());
         policy.select.status = StatusRule::Note;
         policy
+    }
+
+    /// Returns the policy that lets results expire by the settings of their actions, with MemberJunction's texts. By
+    /// itself nothing expires; [`AgentActions::policy`](crate::mj::AgentActions::policy) adds the settings.
+    pub fn mj_doc() -> Policy {
+        Policy::named("mj_doc").then(Policy::mj_expire()).immediately()
+    }
+
+    pub(crate) fn mj_expire() -> Expire {
+        Expire { marker: Marker::Mj, ..Expire::by_rules([]) }
     }
 
     /// Returns the built-in policies.

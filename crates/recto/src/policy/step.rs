@@ -5,7 +5,10 @@ use crate::entry::Text;
 use crate::error::Error;
 use crate::item::Item;
 use crate::receipt::Warning;
-use crate::reduce::{CapOutput, DropImages, DropReasoning, Expire, FitWindow, Recent, Reduce, TokenLimit};
+use crate::reduce::{
+    Candidate, CapOutput, DropImages, DropReasoning, Excerpt, Expire, FitWindow, Identical, Irrelevant, Recent, Reduce,
+    Similar, Superseded, TokenLimit, identical,
+};
 use crate::request::Request;
 use crate::tokens::Tokens;
 use crate::view::View;
@@ -29,8 +32,18 @@ pub struct Step {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Pass {
+    /// Tool results that stand on the page already become pointers.
+    Identical(Identical),
+    /// Tool results that a later call has made out of date go.
+    Superseded(Superseded),
+    /// Tool results that were nearly repeated go.
+    Similar(Similar),
+    /// Tool results that nobody speaks of any more go.
+    Irrelevant(Irrelevant),
     /// Old tool results go, or keep their beginning.
     Expire(Expire),
+    /// Of old results, calls and thoughts the lines stay that say what nothing else does.
+    Excerpt(Excerpt),
     /// The oldest exchanges go when the window would overflow.
     FitWindow(FitWindow),
     /// The oldest exchanges go when history is longer than so many tokens.
@@ -59,7 +72,12 @@ impl PartialEq for Pass {
 impl Pass {
     fn as_reduce(&self) -> &dyn Reduce {
         match self {
+            Pass::Identical(pass) => pass,
+            Pass::Superseded(pass) => pass,
+            Pass::Similar(pass) => pass,
+            Pass::Irrelevant(pass) => pass,
             Pass::Expire(pass) => pass,
+            Pass::Excerpt(pass) => pass,
             Pass::FitWindow(pass) => pass,
             Pass::TokenLimit(pass) => pass,
             Pass::Recent(pass) => pass,
@@ -198,18 +216,42 @@ impl Step {
         self.pass.as_reduce().unmet(view, request)
     }
 
-    pub(crate) fn propose(&self, view: &View<'_>, request: &Request<'_>) -> Vec<Edit> {
-        let Ok(room) = request.budget().map(|budget| budget.room()) else { return Vec::new() };
+    /// Returns what it could propose now, with what each would save.
+    pub(crate) fn foresee(&self, view: &View<'_>, request: &Request<'_>) -> Vec<Candidate> {
+        let guess = if self.is_time(view, request) { self.pass.as_reduce().foresee(view, request) } else { None };
+        let exact = || {
+            let now = request.reader.turn();
+            let edits = self.propose(view, request).into_iter();
+            let of = |edit: Edit| {
+                let saves = edit.before - edit.after;
+                Candidate { seq: edit.change.seq(), saves, due: edit.due.unwrap_or(now) }
+            };
+            edits.map(of).collect()
+        };
+        guess.unwrap_or_else(exact)
+    }
+
+    fn is_time(&self, view: &View<'_>, request: &Request<'_>) -> bool {
+        let Ok(room) = request.budget().map(|budget| budget.room()) else { return false };
         let is_time = match &self.when {
             None => true,
             Some(When::Over(tokens)) => view.cost() > *tokens,
             Some(When::OverPercent(percent)) => view.cost() > Tokens(room.0 / 100 * u64::from(*percent)),
             Some(When::Own(is_time)) => is_time(view, request),
         };
-        if !is_time || (self.until_fits && view.cost() <= room) {
+        is_time && !(self.until_fits && view.cost() <= room)
+    }
+
+    pub(crate) fn propose(&self, view: &View<'_>, request: &Request<'_>) -> Vec<Edit> {
+        let Ok(room) = request.budget().map(|budget| budget.room()) else { return Vec::new() };
+        if !self.is_time(view, request) {
             return Vec::new();
         }
         let mut edits = self.pass.as_reduce().propose(view, request);
+        if view.cut > 0 && !edits.is_empty() && !self.lowers_floor() {
+            let places = view.places();
+            edits.retain(|edit| places.get(&edit.change.seq()).is_some_and(|(item, _)| *item >= view.cut));
+        }
         if !edits.is_empty() {
             // What one pass has made is not what the next one saw: each part is edited once.
             let edited = view.edited();
@@ -217,6 +259,9 @@ impl Step {
                 Change::Replace { at, .. } | Change::Omit(at) => !edited.contains(at),
                 _ => true,
             });
+            if view.cost() <= room {
+                identical::hold(&mut edits, view, request);
+            }
         }
         self.leave_alone(&mut edits, view, request);
         if self.until_fits {
@@ -262,7 +307,17 @@ impl Step {
 #[serde(deny_unknown_fields, default)]
 struct StepData {
     #[serde(skip_serializing_if = "Option::is_none")]
+    identical: Option<Identical>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    superseded: Option<Superseded>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    similar: Option<Similar>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    irrelevant: Option<Irrelevant>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     expire: Option<Expire>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    excerpt: Option<Excerpt>,
     #[serde(skip_serializing_if = "Option::is_none")]
     fit_window: Option<FitWindow>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -297,7 +352,12 @@ impl TryFrom<StepData> for Step {
 
     fn try_from(data: StepData) -> Result<Step, String> {
         let passes = [
+            data.identical.map(Pass::Identical),
+            data.superseded.map(Pass::Superseded),
+            data.similar.map(Pass::Similar),
+            data.irrelevant.map(Pass::Irrelevant),
             data.expire.map(Pass::Expire),
+            data.excerpt.map(Pass::Excerpt),
             data.fit_window.map(Pass::FitWindow),
             data.token_limit.map(Pass::TokenLimit),
             data.recent.map(Pass::Recent),
@@ -333,7 +393,12 @@ impl From<Step> for StepData {
             ..StepData::default()
         };
         match step.pass {
+            Pass::Identical(pass) => data.identical = Some(pass),
+            Pass::Superseded(pass) => data.superseded = Some(pass),
+            Pass::Similar(pass) => data.similar = Some(pass),
+            Pass::Irrelevant(pass) => data.irrelevant = Some(pass),
             Pass::Expire(pass) => data.expire = Some(pass),
+            Pass::Excerpt(pass) => data.excerpt = Some(pass),
             Pass::FitWindow(pass) => data.fit_window = Some(pass),
             Pass::TokenLimit(pass) => data.token_limit = Some(pass),
             Pass::Recent(pass) => data.recent = Some(pass),

@@ -1,6 +1,6 @@
 //! The receipt as text, in the manner of a database's EXPLAIN.
 
-use super::{Fate, FateRow, FragmentFate, Ledger, Overflow, Prefix, Receipt, Warning};
+use super::{Fate, FateRow, FragmentFate, Ledger, Overflow, Prefix, Receipt, Savings, Warning};
 use crate::edit::Reason;
 use crate::page::Mode;
 use crate::tokens::Tokens;
@@ -34,6 +34,7 @@ impl fmt::Display for Receipt {
             kinds.iter().filter(|(it, _)| *it > Tokens(0)).map(|(it, name)| format!("{it} {name}")).collect();
         let spent = if spent.is_empty() { "no".to_string() } else { spent.join(" + ") };
         writeln!(f, "  money    {:.6} USD = {spent} tokens of input", money.usd)?;
+        write!(f, "{}", self.savings)?;
         for warning in &self.warnings {
             writeln!(f, "  warning  {warning}")?;
         }
@@ -137,6 +138,27 @@ impl fmt::Display for Prefix {
         match self.broken_at {
             Some(seq) => write!(f, "; broken at {seq}"),
             None if self.messages < previous => write!(f, "; broken after them"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for Savings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.less > Tokens(0) {
+            let (without, so_far) = (self.usd_without, self.usd_so_far);
+            writeln!(
+                f,
+                "  saving   {} tokens less than all that was said: {without:.6} USD without; {so_far:.6} USD so far",
+                self.less
+            )?;
+        }
+        match &self.waiting {
+            Some(it) => writeln!(
+                f,
+                "  waiting  {} parts could be {} tokens less at every call; the rent is {} tokens so far, a cut costs {}",
+                it.candidates, it.saves, it.rent, it.cost
+            ),
             None => Ok(()),
         }
     }

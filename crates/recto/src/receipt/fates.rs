@@ -30,16 +30,20 @@ pub(super) fn rows(view: &View<'_>, page: &Page, request: &Request<'_>) -> Vec<F
 
 fn item_rows(item: &Item<'_>, view: &View<'_>, rows: &mut Vec<FateRow>) {
     let floor = view.window.floor.map(|floor| floor.at).filter(|&at| item.is_main() && item.seq() < at);
-    let stays = || match (&item.keep, floor) {
-        (Some(keep), _) => keep.clone(),
-        (None, Some(floor)) => Reason::KeptByFloor { floor },
-        (None, None) => Reason::Selected,
+    let stays = |seq: Seq| match (item.expanded_at(seq), &item.keep, floor) {
+        (Some(why), _, _) => ("expand".into(), why.clone()),
+        (None, Some(keep), _) => ("select".into(), keep.clone()),
+        (None, None, Some(floor)) => ("select".into(), Reason::KeptByFloor { floor }),
+        (None, None, None) => ("select".into(), Reason::Selected),
     };
     let mut row = |seq: Seq, before: Tokens, changed: Option<&Changed>, after: Tokens| {
         let (fate, by, why, after): (Fate, PassName, Reason, Tokens) = match (&item.hidden, changed) {
             (Some((by, why)), _) => (Fate::NotShown, by.clone(), why.clone(), Tokens(0)),
             (None, Some(changed)) => (Fate::Changed, changed.by.clone(), changed.why.clone(), after),
-            (None, None) => (Fate::Shown, "select".into(), stays(), before),
+            (None, None) => {
+                let (by, why): (PassName, Reason) = stays(seq);
+                (Fate::Shown, by, why, before)
+            }
         };
         rows.push(FateRow { span: Span::one(seq), entries: 1, scope: None, fate, by, why, before, after });
     };

@@ -46,7 +46,8 @@ impl Reduce for CapOutput {
             let short = head_and_tail(&text, chars, cap, &it.at.to_string());
             let (before, after) = (it.cost, view.count(&short));
             let change = Change::Replace { at: it.at, text: short.into() };
-            let edit = Edit { change, by: "cap-output".into(), why: Reason::OverCap { chars, cap }, before, after };
+            let edit =
+                Edit { change, by: "cap-output".into(), why: Reason::OverCap { chars, cap }, before, after, due: None };
             (after < before).then_some(edit)
         });
         capped.collect()

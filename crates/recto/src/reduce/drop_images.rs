@@ -43,7 +43,7 @@ impl Reduce for DropImages {
             let after = view.count(&picture.instead);
             let change = Change::Replace { at: picture.at, text: picture.instead.into() };
             let why = Reason::NotNewest { keep: self.keep };
-            Edit { change, by: "drop-images".into(), why, before: picture.before, after }
+            Edit { change, by: "drop-images".into(), why, before: picture.before, after, due: None }
         });
         edits.filter(|edit| edit.after < edit.before).collect()
     }

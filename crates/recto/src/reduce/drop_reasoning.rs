@@ -33,7 +33,7 @@ impl Reduce for DropReasoning {
                 if !decided.touched(at) {
                     let (change, why) = (Change::Omit(at), Reason::NotNewest { keep: 1 });
                     let before = item.part_cost(part);
-                    edits.push(Edit { change, by: "drop-reasoning".into(), why, before, after: Tokens(0) });
+                    edits.push(Edit { change, by: "drop-reasoning".into(), why, before, after: Tokens(0), due: None });
                 }
             }
         }

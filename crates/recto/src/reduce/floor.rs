@@ -76,7 +76,7 @@ pub(super) fn lower(how: &Lower, view: &View<'_>, request: &Request<'_>) -> Vec<
         Aim::Messages(keep) => Reason::NotNewest { keep },
     };
     let change = Change::Floor(keep.floor(cut, view));
-    vec![Edit { change, by: how.by.into(), why, before: cost, after: cut.after }]
+    vec![Edit { change, by: how.by.into(), why, before: cost, after: cut.after, due: None }]
 }
 
 fn first_request(view: &View<'_>, request: &Request<'_>) -> Option<Seq> {

@@ -35,10 +35,12 @@ pub(super) fn join<'a>(window: Window<'a>, request: &Request<'a>, decided: Decid
         settles: Vec::new(),
         unread_calls: Vec::new(),
         is_final: false,
+        cut: 0,
         counter: request.log.counter(),
         overhead: request.target.message_overhead,
         late_cost: request.late_system_cost(),
         tells_errors: request.target.tells_errors,
+        turn: request.reader.turn(),
     };
     let mut join = Join { view, decided, purpose, calls: HashMap::new(), notes: HashMap::new(), request };
     let window = &join.view.window;
@@ -138,6 +140,7 @@ impl<'a> Join<'a, '_> {
                 why: Reason::LateResult { call: call.clone() },
                 before: Tokens(0),
                 after: Tokens(0),
+                due: None,
             });
         }
         must

@@ -15,6 +15,8 @@ use std::iter::Peekable;
 pub(crate) const SYSTEM_ENTRIES_MAX: usize = 1_000;
 /// The most pinned entries that are read from below.
 pub(crate) const PINNED_ENTRIES_MAX: usize = 1_000;
+/// How many entries in the user's place are looked through for the last user words.
+const USER_ENTRIES_MAX: usize = 1_000;
 /// How far around an entry the rest of its step is looked for.
 const STEP_REACH: u64 = 64;
 /// How many traces of other runs are passed over, one after the other, in search of the current run's.
@@ -244,12 +246,14 @@ fn named<'a>(log: &'a Log, start: Seq, edge: Option<Seq>, decided: Decided<'a>, 
     let mut wanted: Vec<Seq> = decided.floor().into_iter().flat_map(|floor| floor.keeps.iter().copied()).collect();
     if unread.is_bounded {
         wanted.extend(log.first_in(&main(Role::User), unread.from).map(|entry| entry.seq));
-        wanted.extend(log.back_in(&main(Role::User)).next().map(|entry| entry.seq));
+        let said = log.back_in(&main(Role::User)).take(USER_ENTRIES_MAX);
+        wanted.extend(said.filter(|entry| entry.original().is_user_words()).map(|entry| entry.seq).next());
     }
     for span in decided.pins() {
         let pinned = (span.first.max(unread.from).0..=span.last.0.min(start.0 - 1)).take(PINNED_ENTRIES_MAX);
         wanted.extend(pinned.flat_map(|seq| whole_step(log, Seq(seq))));
     }
+    wanted.extend(decided.restored().into_iter().flat_map(|seq| whole_step(log, seq)));
     let is_below = |seq: &Seq| *seq < start && edge.is_none_or(|edge| *seq >= edge);
     let found = wanted.into_iter().filter(is_below).filter_map(|seq| log.get(seq));
     for entry in found.filter(|entry| entry.original().section.is_messages()) {

@@ -160,7 +160,8 @@ fn what_a_reader_left_behind_says_nothing_of_new_messages() {
     let old = of([Entry::user("one"), within("summary", "two"), Entry::user("three"), Entry::user("four")]);
     let floor = Floor { at: Seq(3), keeps: Vec::new(), open: Vec::new() };
     let why = Reason::NotNewest { keep: 1 };
-    let cut = Edit { change: Change::Floor(floor), by: "cut".into(), why, before: Tokens(9), after: Tokens(1) };
+    let cut =
+        Edit { change: Change::Floor(floor), by: "cut".into(), why, before: Tokens(9), after: Tokens(1), due: None };
     let (mut reader, policy, target) = (Reader::new("main"), Policy::named("plain"), Target::eval());
     reader.commit([cut], policy.digest());
     let seen = |context: &Context| {
@@ -306,7 +307,7 @@ impl Reduce for RedactDigits {
 fn replace(view: &View<'_>, seq: Seq, before: Tokens, text: &str, by: &str) -> Edit {
     let change = Change::Replace { at: PartAt { seq, part: 0 }, text: text.into() };
     let why = Reason::Own { what: "a rule of the host's".into() };
-    Edit { change, by: by.to_owned().into(), why, before, after: view.count(text) }
+    Edit { change, by: by.to_owned().into(), why, before, after: view.count(text), due: None }
 }
 
 #[test]

@@ -250,6 +250,7 @@ fn x26_reasoning_after_a_cut_goes_and_what_comes_later_stays() {
         why: Reason::Own { what: "shortened".into() },
         before: Tokens(100),
         after: Tokens(4),
+        due: None,
     };
     host.log.append(Entry::user("six")).unwrap();
     host.reader.commit([hide], host.policy.digest());
@@ -288,9 +289,9 @@ fn x26_an_edit_without_the_rule_would_be_refused() {
 
 #[test]
 fn x26_no_edit_while_a_tool_round_is_open() {
-    let action = recto::entry::ExpiryAction::Remove;
-    let expire = Expire { after: 1, action, minimum: Tokens(0), finished_runs: false };
-    let policy = Policy::named("expiring").then(expire);
+    let action = recto::expiry::ExpiryAction::Remove;
+    let expire = Expire::all(recto::expiry::Expiry { after: 1, action });
+    let policy = Policy::named("expiring").then(expire).immediately();
     let tools = r#"{"name":"look","input_schema":{"type":"object","properties":{}}}"#;
     let mut host = Host::new(Target::named("claude-opus-5-5").unwrap(), policy);
     host.tools = Some(Tools::counted([tools.into()], &Tokenizer::Bytes4));

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, TestRunner};
 use recto::digest::Digest;
-use recto::edit::Change;
+use recto::edit::{Change, Reason};
 use recto::page::{Mode, Page};
 use recto::policy::Sections;
 use recto::target::{LateSystem, Memory};
@@ -249,9 +249,28 @@ fn for_all_stories_until(mut see: impl FnMut(&Story)) {
     }
 }
 
+/// What a fate is a case of.
+fn case_of(why: &Reason) -> &'static str {
+    match why {
+        Reason::OrphanResult { .. } => "orphan",
+        Reason::LateResult { .. } => "late",
+        Reason::Duplicate { .. } => "doubled",
+        Reason::BelowFloor { .. } => "floor",
+        Reason::KeptByFloor { .. } => "kept by the floor",
+        Reason::BeforeEdge { .. } => "edge",
+        Reason::BeforeCursor { .. } => "delta",
+        Reason::Compacted { .. } => "compacted",
+        Reason::Removed { .. } => "removed",
+        Reason::Excerpted { .. } => "excerpted",
+        Reason::Status { .. } => "status",
+        Reason::Pinned => "pinned",
+        Reason::Empty => "empty",
+        _ => "other",
+    }
+}
+
 #[test]
 fn the_stories_hold_what_they_promise() {
-    use recto::edit::Reason;
     let mut seen: HashSet<&str> = HashSet::new();
     for_all_stories_until(|story| {
         let mut world = World::new(story);
@@ -266,21 +285,7 @@ fn the_stories_hold_what_they_promise() {
                 continue;
             };
             for row in &compiled.receipt.fates {
-                seen.insert(match &row.why {
-                    Reason::OrphanResult { .. } => "orphan",
-                    Reason::LateResult { .. } => "late",
-                    Reason::Duplicate { .. } => "doubled",
-                    Reason::BelowFloor { .. } => "floor",
-                    Reason::KeptByFloor { .. } => "kept by the floor",
-                    Reason::BeforeEdge { .. } => "edge",
-                    Reason::BeforeCursor { .. } => "delta",
-                    Reason::Compacted { .. } => "compacted",
-                    Reason::Removed { .. } => "removed",
-                    Reason::Status { .. } => "status",
-                    Reason::Pinned => "pinned",
-                    Reason::Empty => "empty",
-                    _ => "other",
-                });
+                seen.insert(case_of(&row.why));
             }
             let missing = |it: &recto::receipt::Warning| matches!(it, recto::receipt::Warning::MissingResult { .. });
             if compiled.receipt.warnings.iter().any(missing) {
@@ -288,6 +293,12 @@ fn the_stories_hold_what_they_promise() {
             }
             if called.plan.edits.iter().any(|edit| matches!(edit.change, Change::Settle { .. })) {
                 seen.insert("settled");
+            }
+            for edit in called.plan.edits.iter().filter(|edit| matches!(edit.change, Change::Cut { .. })) {
+                seen.insert(if edit.why == Reason::MustFit { "a cut to fit" } else { "a cut that pays" });
+            }
+            if called.plan.waiting.is_some() {
+                seen.insert("waiting");
             }
             if *succeeds {
                 world.acknowledge(&called);
@@ -305,6 +316,10 @@ fn the_stories_hold_what_they_promise() {
         "delta",
         "compacted",
         "removed",
+        "excerpted",
+        "a cut to fit",
+        "a cut that pays",
+        "waiting",
         "status",
         "pinned",
         "empty",

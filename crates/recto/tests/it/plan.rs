@@ -20,7 +20,7 @@ fn check(policy: Policy, story: &str, expected: Expect) {
 }
 
 fn of(pass: impl Into<Step>) -> Policy {
-    Policy::named("test").then(pass)
+    Policy::named("test").then(pass).immediately()
 }
 
 fn fit(trigger_percent: u32, target_percent: u32) -> FitWindow {
@@ -334,27 +334,27 @@ fn an_expired_result_keeps_its_first_characters_or_a_marker() {
         expire(0, ExpiryAction::FirstChars(8)),
         story,
         expect![[r#"
-        turn 1: replace m2, 25 → 13
-        turn 1, breaks the prefix
-          user 0: look
-          assistant 1: [a] [b]
-          tool 2: a = abcdefgh ⏎ [… first 8 of 100 characters, handle m2]
-          tool 3: b = short
-          user 4: and then?
-    "#]],
+            turn 1: replace m2, 25 → 18
+            turn 1, breaks the prefix
+              user 0: look
+              assistant 1: [a] [b]
+              tool 2: a = abcdefgh ⏎ [… first 8 of 100 characters of look result; recto_expand m2]
+              tool 3: b = short
+              user 4: and then?
+        "#]],
     );
     check(
         expire(0, ExpiryAction::Remove),
         story,
         expect![[r#"
-        turn 1: replace m2, 25 → 9
-        turn 1, breaks the prefix
-          user 0: look
-          assistant 1: [a] [b]
-          tool 2: a = [removed: 100 characters, handle m2]
-          tool 3: b = short
-          user 4: and then?
-    "#]],
+            turn 1: replace m2, 25 → 15
+            turn 1, breaks the prefix
+              user 0: look
+              assistant 1: [a] [b]
+              tool 2: a = [removed: 100 characters of look result; recto_expand m2]
+              tool 3: b = short
+              user 4: and then?
+        "#]],
     );
 }
 
@@ -363,7 +363,7 @@ fn characters_are_counted_and_cut_as_scalars() {
     let mut host = Host::new(expire(0, ExpiryAction::FirstChars(3)), None);
     let text = format!("a🔑é{}", "x".repeat(200));
     host.live(&format!("user look\n step a\n result a {text}\n user and then?\n calls 1\n call"));
-    assert!(host.told.contains("tool 2: a = a🔑é ⏎ [… first 3 of 203 characters, handle m2]"), "{}", host.told);
+    assert!(host.told.contains("a🔑é ⏎ [… first 3 of 203 characters of look result; "), "{}", host.told);
     // A family of emoji is several characters; it may be parted, but no character is.
     let mut host = Host::new(expire(0, ExpiryAction::FirstChars(2)), None);
     host.live(&format!("user look\n step a\n result a {}\n user and then?\n calls 2", "👩‍👩‍👧‍👦".repeat(40)));
@@ -378,8 +378,8 @@ fn a_text_that_would_not_get_smaller_is_left_alone() {
     assert_eq!(expired_at(expire(0, ExpiryAction::FirstChars(8)), "result a found ~12", 9), NEVER);
     assert_eq!(expired_at(expire(0, ExpiryAction::FirstChars(100)), "result a found ~25", 9), NEVER);
     assert_eq!(expired_at(expire(0, ExpiryAction::Remove), "result a found", 9), NEVER);
-    assert_eq!(expired_at(expire(0, ExpiryAction::Remove), "result a found ~9", 9), NEVER);
-    assert_eq!(expired_at(expire(0, ExpiryAction::Remove), "result a found ~10", 9), [1]);
+    assert_eq!(expired_at(expire(0, ExpiryAction::Remove), "result a found ~14", 9), NEVER);
+    assert_eq!(expired_at(expire(0, ExpiryAction::Remove), "result a found ~15", 9), [1]);
 }
 
 #[test]
@@ -412,11 +412,11 @@ fn what_was_taken_back_is_whole_again_and_not_reduced_again() {
          calls 30
          call",
         expect![[r#"
-            turn 1: replace m2, 25 → 13
+            turn 1: replace m2, 25 → 18
             turn 1, breaks the prefix
               user 0: look
               assistant 1: [a]
-              tool 2: a = abcdefgh ⏎ [… first 8 of 100 characters, handle m2]
+              tool 2: a = abcdefgh ⏎ [… first 8 of 100 characters of look result; recto_expand m2]
               user 3: and then?
             turn 2, breaks the prefix
               user 0: look
@@ -453,10 +453,10 @@ fn words_go_only_where_their_own_entry_says_so() {
          call",
         expect![[r#"
             turn 1: hide #1, 25 → 0
-            turn 1: replace m2, 25 → 13
+            turn 1: replace m2, 25 → 16
             turn 1, breaks the prefix
               user 0: look …
-              assistant 2: abcdefgh ⏎ [… first 8 of 100 characters, handle m2]
+              assistant 2: abcdefgh ⏎ [… first 8 of 100 characters of words; recto_expand m2]
               user 3: and then?
               - #1 expire: expired after 1 calls (limit 0)
         "#]],
@@ -465,7 +465,7 @@ fn words_go_only_where_their_own_entry_says_so() {
 
 #[test]
 fn what_expires_waits_until_a_batch_is_worth_it() {
-    let patient = || of(Expire { action: ExpiryAction::Remove, minimum: Tokens(40), ..Expire::first_chars(0, 1) });
+    let patient = || of(Expire { action: ExpiryAction::Remove, minimum: Tokens(25), ..Expire::first_chars(0, 1) });
     let mut host = Host::new(patient(), None);
     host.live("user look");
     for id in ["a", "b", "c", "d"] {
@@ -474,9 +474,9 @@ fn what_expires_waits_until_a_batch_is_worth_it() {
     host.live("calls 3");
     // Of 25 tokens 9 stay as a marker; three of them make a batch, the fourth waits.
     expect![[r#"
-        turn 3: replace m2, 25 → 9
-        turn 3: replace m5, 25 → 9
-        turn 3: replace m8, 25 → 9
+        turn 3: replace m2, 25 → 15
+        turn 3: replace m5, 25 → 15
+        turn 3: replace m8, 25 → 15
     "#]]
     .assert_eq(&host.told);
     // A page that doesn't fit needs no batch.
@@ -490,11 +490,11 @@ fn what_expires_waits_until_a_batch_is_worth_it() {
          user more ~45
          call",
         expect![[r#"
-            turn 1: replace m2, 50 → 9
+            turn 1: replace m2, 50 → 15
             turn 1, breaks the prefix
               user 0: look …
               assistant 1: [a]
-              tool 2: a = [removed: 200 characters, handle m2]
+              tool 2: a = [removed: 200 characters of look result; recto_expand m2]
               user 3: go on
               user 4: more …
         "#]],

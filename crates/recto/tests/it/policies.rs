@@ -247,11 +247,16 @@ fn the_example_in_the_documentation_is_a_policy() {
 #[test]
 fn the_documentation_names_every_key_and_word() {
     let page = described();
-    let passes = ["expire", "fit_window", "token_limit", "recent", "drop_reasoning", "cap_output", "drop_images"];
+    let passes =
+        ["excerpt", "expire", "fit_window", "token_limit", "recent", "drop_reasoning", "cap_output", "drop_images"];
     let step = |inner: String| format!("\"reduce\":[{{{inner}}}]");
     let mut wrong = vec!["\"zz\":1".to_string(), step("\"zz\":1".into())];
+    let repeats = ["identical", "superseded", "similar", "irrelevant"];
+    wrong.extend(repeats.map(|pass| step(format!("\"{pass}\":{{\"zz\":1}}"))));
+    wrong.push(step("\"superseded\":{\"rules\":[{\"zz\":1}]}".into()));
+    wrong.push(step("\"superseded\":{\"rules\":[{\"does\":\"zz\"}]}".into()));
     wrong.extend(passes.map(|pass| step(format!("\"{pass}\":{{\"zz\":1}}"))));
-    wrong.extend(["select", "pins"].map(|table| format!("\"{table}\":{{\"zz\":1}}")));
+    wrong.extend(["select", "pins", "patience"].map(|table| format!("\"{table}\":{{\"zz\":1}}")));
     wrong.extend(["sections", "status", "trace", "authors"].map(|key| format!("\"select\":{{\"{key}\":\"zz\"}}")));
     wrong.extend(["when", "sparing"].map(|key| step(format!("\"{key}\":\"zz\""))));
     wrong.push(step("\"expire\":{\"action\":\"zz\"}".into()));

@@ -12,7 +12,7 @@ use serde_json::Value;
 /// A story in which a result expires, an exchange goes, and a call stays unanswered.
 fn told() -> Host {
     let fit = FitWindow { target_percent: 60, minimum: Tokens(0), ..FitWindow::default() };
-    let policy = Policy::named("small").then(Expire::first_chars(3, 8)).then(fit);
+    let policy = Policy::named("small").then(Expire::first_chars(3, 8)).then(fit).immediately();
     let mut host = Host::new(policy, Some(200));
     host.live(
         "system be brief ~5
@@ -47,10 +47,11 @@ fn a_receipt_tells_in_text_what_became_of_everything() {
     let receipt = &host.last.as_ref().unwrap().receipt;
     expect![[r#"
         page for eval  policy small  reader main  turn 4
-          window   200 = 108 used + 0 reserved for the answer + 92 left
-          used     108 = system 5 + user 70 + assistant 2 + calls 6 + results 25
+          window   200 = 113 used + 0 reserved for the answer + 87 left
+          used     113 = system 5 + user 70 + assistant 2 + calls 6 + results 30
           cache    4 of 7 messages (29 tokens) stand as on the previous page; broken at #5
-          money    0.000102 USD = 29 cached + 79 written tokens of input
+          money    0.000108 USD = 29 cached + 84 written tokens of input
+          saving   132 tokens less than all that was said: 0.000035 USD without; 0.000011 USD so far
           warning  call b of #8 has no result; a stand-in is shown
 
           entries         fate                     tokens  pass        why
@@ -58,7 +59,7 @@ fn a_receipt_tells_in_text_what_became_of_everything() {
           #1              shown                        10  select      kept by the floor at #3
           #2              not shown               110 → 0  floor       below the floor at #3
           #3–4            shown                        14  select      selected
-          #5              changed                 40 → 13  expire      expired after 4 calls (limit 3): first 8 of 160 characters
+          #5              changed                 40 → 18  expire      expired after 4 calls (limit 3): first 8 of 160 characters
           #6              shown                        10  select      selected
           #7              shown                        40  select      last user words
           #8–9            shown                         6  select      newest
@@ -213,7 +214,7 @@ fn the_receipt_says_what_of_the_previous_page_stands() {
 #[test]
 fn a_page_that_breaks_in_the_middle_names_the_entry() {
     let removed = Expire { action: ExpiryAction::Remove, ..Expire::first_chars(0, 1) };
-    let mut host = Host::new(Policy::named("expire").then(removed), None);
+    let mut host = Host::new(Policy::named("expire").then(removed).immediately(), None);
     host.live("user look\n step a\n result a found ~50\n user and?\n calls 2");
     let prefix = &host.last.as_ref().unwrap().receipt.prefix;
     assert_eq!((prefix.messages, prefix.previous, prefix.broken_at), (2, Some(4), Some(Seq(2))));

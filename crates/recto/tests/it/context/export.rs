@@ -6,7 +6,7 @@ use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 use recto::context::{Changes, Imported};
 use recto::entry::{
-    Call, Expiry, ExpiryAction, Media, Millis, Origin, Reasoning, Redaction, Section, Status, ToolResult,
+    Call, EntryKind, Expiry, ExpiryAction, Media, Millis, Origin, Reasoning, Redaction, Section, Status, ToolResult,
 };
 use recto::log::{SEQ_MAX, Scope};
 use recto::policy::Sections;
@@ -34,6 +34,8 @@ fn full() -> Entry {
         at: Some(Millis(-1)),
         edge: true,
         origin: Origin::Host,
+        kind: Some(EntryKind::ActionResult),
+        tools: vec!["search".into(), "fetch".into()],
         expiry: Some(Expiry { after: 3, action: ExpiryAction::FirstChars(10) }),
         covers: Some(Span { first: Seq(0), last: Seq(0) }),
         redactions: vec![redaction],
@@ -102,7 +104,7 @@ fn s37_unknown_fields_are_preserved() {
 fn every_field_of_an_entry_may_also_be_a_name_in_its_extra() {
     let plain = serde_json::to_value(full()).unwrap();
     let names: Vec<String> = object(plain).into_iter().map(|(name, _)| name).chain(["seq".into()]).collect();
-    assert_eq!(names.len(), 17);
+    assert_eq!(names.len(), 19);
     let extra = names.into_iter().chain(["other".into()]).map(|name| (name, json!([1]))).collect();
     let context = of([Entry { extra, ..full() }]);
     let read = import(&context.to_json());

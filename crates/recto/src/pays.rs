@@ -1,0 +1,369 @@
+//! What pays: when that which may be reduced is reduced.
+//!
+//! Changing something old makes the provider write everything behind it again. Waiting costs too: what could go is read
+//! again at every call. That rent is computed from turn numbers, nothing is stored: a candidate that would save so many
+//! tokens, and has been due for so many calls, has cost their product at the price of a cached read. Once the rent of
+//! everything behind a place is more than what it costs to break the cache there, all of it goes at once.
+//!
+//! Everything is counted in tokens at the price of plain input.
+
+use crate::edit::{Change, Edit, Reason, Turn};
+use crate::entry::{Part, Seq, Span};
+use crate::fragment::{Fragments, Placement};
+use crate::item::Item;
+use crate::reader::Reader;
+use crate::reduce::Candidate;
+use crate::request::Request;
+use crate::target::{Caching, EditsPast, Target};
+use crate::tokens::Tokens;
+use crate::view::View;
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+
+/// The numbers by which a policy waits.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Patience {
+    /// Nothing is touched while the page is smaller than this: short conversations are over before it pays.
+    pub start: Tokens,
+    /// The rent must be this many percent of what the cut costs.
+    pub percent: u32,
+    /// By how many tokens, at the price of plain input, the rent must be more than that.
+    pub margin: Tokens,
+    /// What was spent on breaking, less what was saved, must stay below this share of what the full history would have
+    /// cost so far, in percent. It costs a good part of the gain; none is the usual.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub brake: Option<u32>,
+}
+
+impl Default for Patience {
+    fn default() -> Patience {
+        Patience { start: Tokens(20_000), percent: 118, margin: Tokens(500), brake: None }
+    }
+}
+
+/// What waits for its moment, on a receipt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Waiting {
+    /// How many parts could be said shorter.
+    pub candidates: usize,
+    /// What they would save at every call.
+    pub saves: Tokens,
+    /// What waiting has cost so far.
+    pub rent: Tokens,
+    /// What it would cost to cut where it is nearest to paying.
+    pub cost: Tokens,
+}
+
+/// What a token costs, where plain input costs one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Rates {
+    /// Read from the cache.
+    pub(crate) read: f64,
+    /// Written again.
+    pub(crate) write: f64,
+    /// Thought again.
+    pub(crate) output: f64,
+}
+
+impl Rates {
+    pub(crate) fn of(target: &Target) -> Rates {
+        let prices = &target.prices;
+        let share = |price: f64| if prices.input > 0.0 { price / prices.input } else { 0.0 };
+        if target.cache.kind == Caching::Off {
+            return Rates { read: 1.0, write: 1.0, output: share(prices.output) };
+        }
+        if prices.input <= 0.0 {
+            // Nobody knows the prices; these are the usual ones where a cache must be written.
+            return Rates { read: 0.1, write: 1.25, output: 5.0 };
+        }
+        let write = prices.write.unwrap_or(prices.input);
+        Rates { read: share(prices.cached), write: share(write), output: share(prices.output) }
+    }
+}
+
+/// Where the page may be changed now.
+#[derive(Debug)]
+pub(crate) struct Moment {
+    /// The first item that may be changed.
+    pub(crate) from: usize,
+    /// Why what the cache holds may be changed, if it may.
+    pub(crate) why: Option<Reason>,
+    /// What waits, if something does.
+    pub(crate) waiting: Option<Waiting>,
+}
+
+impl Moment {
+    /// Everything from an item on may be changed.
+    pub(crate) fn from(from: usize) -> Moment {
+        Moment { from, why: None, waiting: None }
+    }
+}
+
+/// The items of a view as the provider's cache sees them.
+#[derive(Debug)]
+pub(crate) struct Held<'a> {
+    request: &'a Request<'a>,
+    rates: Rates,
+    /// What each item costs, and what reasoning of it goes when something before it changes.
+    items: Vec<HeldItem>,
+    places: HashMap<Seq, usize>,
+    cost: Tokens,
+    /// The first item that a session of the provider doesn't hold: what lies before can't be changed.
+    first: usize,
+    /// The first item that the provider's cache doesn't hold.
+    end: usize,
+    is_cold: bool,
+    /// The call from which on there was enough to wait for; no rent is counted before.
+    started: Turn,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct HeldItem {
+    seq: Seq,
+    cost: Tokens,
+    bound: Tokens,
+}
+
+impl<'a> Held<'a> {
+    pub(crate) fn of(view: &View<'_>, request: &'a Request<'a>) -> Held<'a> {
+        let items = view.items();
+        let is_seen = |seq: Seq| request.reader.age(seq) > 0;
+        let session = request.held();
+        let first = session.map_or(0, |it| items.iter().position(|item| !it.holds(item.seq())).unwrap_or(items.len()));
+        let end = items.iter().position(|item| item.is_shown() && !is_seen(item.last_seq())).unwrap_or(items.len());
+        let binds = request.target.edits_past == EditsPast::DropsLaterReasoning;
+        let held = |item: &Item<'_>| HeldItem {
+            seq: item.seq(),
+            cost: item.cost(),
+            bound: if binds { bound_reasoning(item) } else { Tokens(0) },
+        };
+        Held {
+            request,
+            rates: Rates::of(request.target),
+            items: items.iter().map(held).collect(),
+            places: view.places().into_iter().map(|(seq, (item, _))| (seq, item)).collect(),
+            cost: view.cost(),
+            first,
+            end: end.max(first),
+            is_cold: is_cold(request),
+            started: started(request),
+        }
+    }
+
+    /// Returns where the page may be changed now, given what could go.
+    pub(crate) fn moment(&self, candidates: &[Candidate], must_fit: bool) -> Moment {
+        let (patience, reader) = (self.request.policy.patience, self.request.reader);
+        let at = |from, why| Moment { from, why, waiting: None };
+        if must_fit {
+            return at(self.first, Some(Reason::MustFit));
+        }
+        // One batch a call: planning again on its own result plans nothing.
+        let is_done = reader.cuts().last().is_some_and(|cut| cut.turn == reader.turn());
+        let placed = self.placed(candidates);
+        let Some(best) = self.best(&placed).filter(|_| !is_done) else { return at(self.end, None) };
+        if self.cost >= patience.start {
+            if self.is_cold {
+                return at(self.first, Some(Reason::CacheIsCold));
+            }
+            if best.pays(patience) && !self.brakes(&best) {
+                return at(best.from, Some(best.why()));
+            }
+        }
+        let waiting = Waiting {
+            candidates: placed.len(),
+            saves: placed.iter().map(|it| it.saves).sum(),
+            rent: whole(best.rent),
+            cost: whole(best.cost),
+        };
+        Moment { from: self.end, why: None, waiting: Some(waiting) }
+    }
+
+    /// Returns the moment at which nothing that the cache holds may be changed.
+    pub(crate) fn unpaid(&self) -> Moment {
+        Moment::from(self.end)
+    }
+
+    /// Returns the decision that tells of the edits that were made; `Err` if they don't pay with what they really save.
+    pub(crate) fn confirm(&self, moment: &Moment, edits: &[Edit]) -> Result<Option<Edit>, NotPaid> {
+        let now = self.request.reader.turn();
+        let made = edits.iter().map(|edit| {
+            let saves = edit.before - edit.after;
+            Candidate { seq: edit.change.seq(), saves, due: edit.due.unwrap_or(now) }
+        });
+        let placed = self.placed(&made.collect::<Vec<_>>());
+        let (Some(why), Some(first)) = (&moment.why, placed.first()) else {
+            return if matches!(moment.why, Some(Reason::Pays { .. })) { Err(NotPaid) } else { Ok(None) };
+        };
+        let held = &self.items[first.item..self.end];
+        let (behind, bound) = (held.iter().map(|it| it.cost).sum(), held.iter().map(|it| it.bound).sum());
+        let (saves, rent) = (placed.iter().map(|it| it.saves).sum(), placed.iter().map(|it| it.rent).sum());
+        let cut = self.priced(first.item, behind, bound, saves, rent);
+        let is_wager = matches!(why, Reason::Pays { .. });
+        if is_wager && !cut.pays(self.request.policy.patience) {
+            return Err(NotPaid);
+        }
+        let why = if is_wager { cut.why() } else { why.clone() };
+        let (before, after) = if self.is_cold { (Tokens(0), Tokens(0)) } else { (cut.behind, cut.behind - cut.saves) };
+        let change = Change::Cut { from: self.items[first.item].seq };
+        Ok(Some(Edit { change, by: "pays".into(), why, before, after, due: None }))
+    }
+
+    /// The candidates among what the cache holds, by item, oldest first.
+    fn placed(&self, candidates: &[Candidate]) -> Vec<Placed> {
+        let now = self.request.reader.turn();
+        let placed = candidates.iter().filter_map(|it| {
+            let item = *self.places.get(&it.seq)?;
+            let calls = now.0.saturating_sub(it.due.max(self.started).0) as f64;
+            let rent = it.saves.0 as f64 * self.rates.read * calls;
+            (self.first..self.end).contains(&item).then_some(Placed { item, saves: it.saves, rent })
+        });
+        let mut placed: Vec<Placed> = placed.collect();
+        placed.sort_by_key(|it| it.item);
+        placed
+    }
+
+    /// The cut with the largest surplus.
+    fn best(&self, placed: &[Placed]) -> Option<Cut> {
+        let patience = self.request.policy.patience;
+        let (mut best, mut saves, mut rent): (Option<Cut>, Tokens, f64) = (None, Tokens(0), 0.0);
+        let (mut behind, mut bound, mut at) = (Tokens(0), Tokens(0), self.end);
+        for it in placed.iter().rev() {
+            while at > it.item {
+                at -= 1;
+                behind += self.items[at].cost;
+                bound += self.items[at].bound;
+            }
+            saves += it.saves;
+            rent += it.rent;
+            let cut = self.priced(it.item, behind, bound, saves, rent);
+            if best.as_ref().is_none_or(|best| cut.surplus(patience) > best.surplus(patience)) {
+                best = Some(cut);
+            }
+        }
+        best
+    }
+
+    fn priced(&self, from: usize, behind: Tokens, bound: Tokens, saves: Tokens, rent: f64) -> Cut {
+        let Rates { read, write, output } = self.rates;
+        // What was thought is thought again, at worst, and paid for as output.
+        let cost = (behind - saves).0 as f64 * (write - read).max(0.0) + bound.0 as f64 * output;
+        Cut { from, behind, saves, rent, cost }
+    }
+
+    /// Whether a cut would take what was spent on cuts too far beyond what they have saved.
+    fn brakes(&self, cut: &Cut) -> bool {
+        let Some(percent) = self.request.policy.patience.brake else { return false };
+        let spent = self.request.reader.balance(self.rates) + cut.cost;
+        spent > self.full_so_far() * f64::from(percent) / 100.0
+    }
+
+    /// What the calls so far would have cost with the full history.
+    fn full_so_far(&self) -> f64 {
+        let (mut cost, mut held) = (0.0, 0);
+        for head in self.request.reader.heads().iter().copied().chain([self.request.log.head()]) {
+            let all = said(self.request, head).0;
+            cost += held as f64 * self.rates.read + all.saturating_sub(held) as f64 * self.rates.write;
+            held = all;
+        }
+        cost
+    }
+}
+
+/// What all that was said up to an entry costs.
+fn said(request: &Request<'_>, upto: Option<Seq>) -> Tokens {
+    let sums = upto.map(|last| request.log.total(Span { first: Seq(0), last }));
+    sums.map_or(Tokens(0), |it| it.tokens + Tokens(it.entries * request.target.message_overhead.0))
+}
+
+/// The first call whose history was large enough.
+fn started(request: &Request<'_>) -> Turn {
+    let start = request.policy.patience.start;
+    Turn(request.reader.heads().partition_point(|head| said(request, *head) < start) as u64)
+}
+
+/// What was to be cut saves less than was guessed, and doesn't pay yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NotPaid;
+
+/// What an item holds of reasoning that goes when something before it changes.
+fn bound_reasoning(item: &Item<'_>) -> Tokens {
+    let sealed = item.parts().iter().enumerate().filter(|(part, it)| match it {
+        Part::Reasoning(it) => it.is_sealed() && !item.is_changed(*part),
+        _ => false,
+    });
+    sealed.map(|(part, _)| item.entry.part_cost(part)).sum()
+}
+
+struct Placed {
+    item: usize,
+    saves: Tokens,
+    rent: f64,
+}
+
+/// A place where the cache could be broken, and what that costs and brings.
+#[derive(Debug)]
+struct Cut {
+    from: usize,
+    /// What the cache holds behind it.
+    behind: Tokens,
+    saves: Tokens,
+    rent: f64,
+    cost: f64,
+}
+
+impl Cut {
+    fn surplus(&self, patience: Patience) -> f64 {
+        self.rent - self.cost * f64::from(patience.percent) / 100.0
+    }
+
+    fn pays(&self, patience: Patience) -> bool {
+        self.surplus(patience) > patience.margin.0 as f64
+    }
+
+    fn why(&self) -> Reason {
+        Reason::Pays { rent: whole(self.rent), cost: whole(self.cost) }
+    }
+}
+
+fn whole(tokens: f64) -> Tokens {
+    Tokens(tokens.max(0.0).round() as u64)
+}
+
+/// Whether the provider's cache can hold nothing of the history: it has lived its time, or what stands before has
+/// changed anyway.
+fn is_cold(request: &Request<'_>) -> bool {
+    let target = request.target;
+    if target.cache.kind == Caching::Off {
+        return true;
+    }
+    let last = request.last_call;
+    if last.is_some_and(|last| last.model != &*target.name || last.idle_seconds > u64::from(target.cache.life_seconds))
+    {
+        return true;
+    }
+    let Some(previous) = request.previous else { return false };
+    let tools = |tools: Option<&crate::tool::Tools>| tools.map(|tools| tools.digest);
+    let list = request.fragments.map(Fragments::list).unwrap_or_default();
+    let head = list.iter().filter(|it| it.fragment.placement == Placement::Head && !it.is_empty());
+    let has_other_head =
+        head.zip(&previous.messages).any(|(new, old)| old.seq.is_some() || *old.parts != [new.part.clone()]);
+    tools(request.tools) != tools(previous.tools.as_ref()) || has_other_head
+}
+
+/// A cut that was made: what was due behind it and stayed, stayed because it was worth it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Made {
+    pub(crate) turn: Turn,
+    pub(crate) from: Seq,
+    /// What the provider had to write again.
+    pub(crate) written: Tokens,
+}
+
+impl Reader {
+    /// What the cuts have cost so far, less what they have saved; in tokens at the price of plain input.
+    pub(crate) fn balance(&self, rates: Rates) -> f64 {
+        let written: Tokens = self.cuts().iter().map(|cut| cut.written).sum();
+        written.0 as f64 * (rates.write - rates.read).max(0.0) - self.spared().0 as f64 * rates.read
+    }
+}

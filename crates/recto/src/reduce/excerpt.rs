@@ -1,0 +1,335 @@
+//! Excerpt: of old results, calls and thoughts the lines stay that say what nothing else on the page says.
+//!
+//! What the agent has used already stands in its own words, and what it reads again stands there again; what is left is
+//! cut to the lines that are worth their tokens, over the whole batch at once. Lines stay word for word, gaps are marked,
+//! and the first gap tells the handle by which all of it can be had. Users' words and instructions are never touched,
+//! nor is what the model has not seen yet.
+
+mod content; // what a line says
+mod cover; // which lines stay
+mod lines; // a text cut into lines, and what is left of it
+mod worth; // how likely it is used again
+
+use super::{Candidate, Reduce};
+use crate::edit::{Change, Edit, PartAt, Reason, Turn};
+use crate::entry::{Part, Piece, Role, Text};
+use crate::error::Error;
+use crate::item::{Item, Kind};
+use crate::policy::Pass;
+use crate::reader::Decided;
+use crate::request::Request;
+use crate::tokens::Tokens;
+use crate::tool_use::{Deed, recognise};
+use crate::view::View;
+use cover::{Unit, cover};
+use lines::{Form, Line, lines, without};
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Serialize};
+use worth::{Contents, Knowledge, Source};
+
+/// Shorter results stay as they are.
+const RESULT_MIN: Tokens = Tokens(40);
+/// Shorter calls, thoughts and answers stay as they are.
+const OWN_MIN: Tokens = Tokens(60);
+/// The same with fewer lines that could go.
+const LOOSE_LINES_MIN: usize = 4;
+/// An excerpt with more than this share of the whole, in percent, is not worth a gap.
+const SHARE_MAX: u64 = 90;
+/// A gap that would save no more bytes than this is filled.
+const GAP_BYTES_MIN: usize = 9;
+/// The share of a result that goes, on average, in percent: a guess to wait by.
+const RESULT_GUESS: u64 = 70;
+/// The same of what the agent itself said.
+const OWN_GUESS: u64 = 35;
+/// What the mark of a gap costs, about.
+const MARK_GUESS: Tokens = Tokens(20);
+
+/// The pass and its numbers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Excerpt {
+    /// What is older than this many of the reader's acknowledged calls may be cut.
+    pub after: u32,
+    /// What a line must be worth per token, in thousandths: more leaves less. A content that the agent is sure to use
+    /// again is worth about one.
+    pub worth: f64,
+    /// Whether long arguments of the agent's calls are cut too.
+    pub arguments: bool,
+    /// Whether what the agent thought is cut too, where the provider has not sealed it.
+    pub reasoning: bool,
+    /// Whether the agent's long answers are cut too.
+    pub answers: bool,
+}
+
+impl Default for Excerpt {
+    fn default() -> Excerpt {
+        Excerpt { after: 5, worth: 8.0, arguments: true, reasoning: true, answers: true }
+    }
+}
+
+impl Reduce for Excerpt {
+    fn name(&self) -> &str {
+        "excerpt"
+    }
+
+    fn propose(&self, view: &View<'_>, request: &Request<'_>) -> Vec<Edit> {
+        let targets = self.targets(view, request);
+        if targets.is_empty() {
+            return Vec::new();
+        }
+        let cut: Vec<Cut> = targets.iter().map(Cut::of).collect();
+        let mut reading = Reading::default();
+        view.items().iter().filter(|item| item.is_shown()).for_each(|item| reading.item(item, &targets, &cut, request));
+        let now = request.reader.turn().0;
+        let (mut units, mut places) = (Vec::new(), Vec::new());
+        for (at, (target, cut)) in targets.iter().zip(&cut).enumerate() {
+            let per_byte = target.cost.0 as f64 / target.text.len().max(1) as f64;
+            let came = request.reader.turn_at_age(target.at.seq, 0).0;
+            for line in (0..cut.lines.len()).filter(|line| cut.lines[*line].is_loose) {
+                let worth = |content: &u64| reading.known.worth(*content, target.source, target.size.0, came, now);
+                let new = cut.says(line).iter().filter(|content| !reading.said.contains(content));
+                let says = new.map(|content| (*content, worth(content))).collect();
+                let bytes = cut.lines[line].at.len() + 1;
+                units.push(Unit { cost: bytes as f64 * per_byte + 1.0, says });
+                places.push((at, line));
+            }
+        }
+        let stays = cover(&units, reading.said, self.worth / 1_000.0);
+        let mut keep: Vec<Vec<bool>> =
+            cut.iter().map(|cut| cut.lines.iter().map(|it| !it.is_loose).collect()).collect();
+        for ((at, line), stays) in places.into_iter().zip(stays) {
+            keep[at][line] |= stays;
+        }
+        let edits = targets.iter().zip(&cut).zip(keep);
+        edits.filter_map(|((target, cut), keep)| target.edit(cut, keep, view, request)).collect()
+    }
+
+    fn foresee(&self, view: &View<'_>, request: &Request<'_>) -> Option<Vec<Candidate>> {
+        let cuts = request.reader.cuts();
+        let candidates = self.targets(view, request).into_iter().filter_map(|target| {
+            let share = if target.source.is_own() { OWN_GUESS } else { RESULT_GUESS };
+            let saves = Tokens(target.cost.0 * share / 100) - MARK_GUESS;
+            let due = Turn(request.reader.since(target.at).0 + u64::from(self.after) + 1);
+            // What was due at an earlier cut and stayed was worth it.
+            let was_left = cuts.iter().any(|cut| cut.turn >= due && cut.from <= target.at.seq);
+            (saves > Tokens(0) && !was_left).then_some(Candidate { seq: target.at.seq, saves, due })
+        });
+        Some(candidates.collect())
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        if self.worth.is_finite() && self.worth >= 0.0 {
+            return Ok(());
+        }
+        Err(Error::settings("excerpt: worth is no number from 0 up", "1 keeps much, 10 keeps little"))
+    }
+
+    fn data(&self) -> Option<Pass> {
+        Some(Pass::Excerpt(self.clone()))
+    }
+}
+
+impl Excerpt {
+    /// The parts that may be cut now, in the order of the page.
+    fn targets<'v>(&self, view: &'v View<'_>, request: &Request<'_>) -> Vec<Target<'v>> {
+        let decided = Decided { reader: request.reader, more: &[] };
+        let is_due = |at: PartAt| request.reader.age_of(at) > u64::from(self.after) && !decided.touched(at);
+        let mut targets = Vec::new();
+        let editable = view.items().iter().skip(view.cut).filter(|item| item.is_shown() && item.keep().is_none());
+        for item in editable.filter(|item| item.kind() != Kind::Late && item.role() == Role::Assistant) {
+            for (part, said) in item.parts().iter().enumerate() {
+                let at = PartAt { seq: item.seq(), part };
+                let cost = item.entry.part_cost(part);
+                if cost < OWN_MIN || item.is_changed(part) {
+                    continue;
+                }
+                let (form, source, text) = match said {
+                    Part::Call(call) if self.arguments => (Form::Json, Source::Own, call.arguments.as_str()),
+                    Part::Text { text } if self.answers => (Form::Plain, Source::Own, &**text),
+                    Part::Reasoning(it) if self.reasoning && !it.is_sealed() => {
+                        (Form::Plain, Source::Thought, &*it.text)
+                    }
+                    _ => continue,
+                };
+                if is_due(at) {
+                    let is_answer = matches!(said, Part::Text { .. });
+                    targets.push(Target { at, form, source, text, cost, size: item.entry.cost, is_answer });
+                }
+            }
+            for it in item.results().filter(|it| !it.is_changed && it.cost >= RESULT_MIN && is_due(it.at)) {
+                let [Piece::Text { text }] = &*it.result.content else { continue };
+                let source = match recognise(it.call, &[]).map(|it| it.deed) {
+                    Some(Deed::Read) => Source::Read,
+                    Some(Deed::Search) => Source::Searched,
+                    _ => Source::Told,
+                };
+                let (form, is_answer) = (Form::Plain, false);
+                targets.push(Target { at: it.at, form, source, text, cost: it.cost, size: it.cost, is_answer });
+            }
+        }
+        // Results may stand before what was said later.
+        targets.sort_by_key(|target| target.at);
+        targets
+    }
+}
+
+impl Source {
+    fn is_own(self) -> bool {
+        matches!(self, Source::Own | Source::Thought)
+    }
+}
+
+/// A part that may be cut.
+#[derive(Debug)]
+struct Target<'v> {
+    at: PartAt,
+    form: Form,
+    source: Source,
+    text: &'v str,
+    cost: Tokens,
+    /// What the message costs that it stands in.
+    size: Tokens,
+    is_answer: bool,
+}
+
+impl Target<'_> {
+    fn edit(&self, cut: &Cut, mut keep: Vec<bool>, view: &View<'_>, request: &Request<'_>) -> Option<Edit> {
+        fill_small_gaps(&cut.lines, &mut keep);
+        let of = keep.len();
+        let kept = keep.iter().filter(|keep| **keep).count();
+        if kept == of {
+            return None;
+        }
+        let text = without(self.text, &cut.lines, &keep, self.form, self.at);
+        if self.form == Form::Json && serde_json::from_str::<IgnoredAny>(&text).is_err() {
+            return None;
+        }
+        let gone = view.count(self.text) - view.count(&text);
+        let after = self.cost - gone;
+        let age = request.reader.age_of(self.at);
+        let change = Change::Replace { at: self.at, text: text.into() };
+        let due = Some(Turn(request.reader.turn().0.saturating_sub(age)));
+        let why = Reason::Excerpted { age, kept, of };
+        let is_less = after.0 * 100 < self.cost.0 * SHARE_MAX;
+        is_less.then(|| Edit { change, by: "excerpt".into(), why, before: self.cost, after, due })
+    }
+}
+
+/// A mark costs as much as a few letters.
+fn fill_small_gaps(lines: &[Line], keep: &mut [bool]) {
+    let mut at = 0;
+    while at < keep.len() {
+        let gap = keep[at..].iter().take_while(|keep| !**keep).count();
+        let bytes: usize = lines[at..at + gap].iter().map(|line| line.at.len() + 1).sum();
+        if gap > 0 && at > 0 && at + gap < keep.len() && bytes < GAP_BYTES_MIN {
+            keep[at..at + gap].fill(true);
+        }
+        at += gap.max(1);
+    }
+}
+
+/// A target in lines, with what each of them says.
+#[derive(Debug)]
+struct Cut {
+    lines: Vec<Line>,
+    contents: Vec<u64>,
+    /// Where the contents of each line end.
+    ends: Vec<usize>,
+}
+
+impl Cut {
+    fn of(target: &Target<'_>) -> Cut {
+        let mut cut = Cut::read(target.text, target.form);
+        let own = target.source.is_own();
+        if own && cut.lines.iter().filter(|line| line.is_loose).count() < LOOSE_LINES_MIN {
+            cut.lines.iter_mut().for_each(|line| line.is_loose = false);
+        }
+        // An answer begins with what it is about.
+        if target.is_answer
+            && let Some(first) = cut.lines.first_mut()
+        {
+            first.is_loose = false;
+        }
+        cut
+    }
+
+    fn read(text: &str, form: Form) -> Cut {
+        let lines = lines(text, form);
+        let (mut contents, mut ends) = (Vec::new(), Vec::with_capacity(lines.len()));
+        for line in &lines {
+            content::read(&text[line.at.clone()], &mut contents);
+            ends.push(contents.len());
+        }
+        Cut { lines, contents, ends }
+    }
+
+    fn says(&self, line: usize) -> &[u64] {
+        let start = line.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.contents[start..self.ends[line]]
+    }
+}
+
+/// What a whole page says.
+#[derive(Debug, Default)]
+struct Reading {
+    known: Knowledge,
+    /// What stands on the page whatever is cut.
+    said: Contents,
+}
+
+impl Reading {
+    fn item(&mut self, item: &Item<'_>, targets: &[Target<'_>], cut: &[Cut], request: &Request<'_>) {
+        let mut used = Contents::default();
+        let is_agents = item.role() == Role::Assistant;
+        for (part, said) in item.parts().iter().enumerate() {
+            let text = match (item.changed_part(part), said) {
+                (Some(changed), _) => changed.text.as_deref(),
+                (None, Part::Text { text }) => Some(&**text),
+                (None, Part::Reasoning(it)) => Some(&*it.text),
+                (None, Part::Call(call)) => Some(call.arguments.as_str()),
+                (None, _) => None,
+            };
+            let at = PartAt { seq: item.seq(), part };
+            if let Some(text) = text {
+                self.text(at, text, targets, cut, is_agents.then_some(&mut used));
+            }
+        }
+        if is_agents {
+            self.known.used(&used, request.reader.turn_at_age(item.seq(), 0).0);
+        }
+        for answer in &item.answers {
+            let Some(entry) = answer.result else { continue };
+            let at = PartAt { seq: entry.seq, part: 0 };
+            match &answer.changed {
+                Some(changed) => self.text(at, changed.text.as_deref().unwrap_or_default(), targets, cut, None),
+                None => {
+                    let text: Text = crate::item::result_text(crate::item::as_result(entry));
+                    self.text(at, &text, targets, cut, None);
+                }
+            }
+        }
+    }
+
+    /// Learns a text; what of it can't go is said.
+    fn text(&mut self, at: PartAt, text: &str, targets: &[Target<'_>], cut: &[Cut], mut used: Option<&mut Contents>) {
+        let target = targets.binary_search_by_key(&at, |target| target.at).ok();
+        let read;
+        let (cut, is_target) = match target {
+            Some(target) => (&cut[target], true),
+            None => {
+                read = Cut::read(text, Form::Plain);
+                (&read, false)
+            }
+        };
+        for line in 0..cut.lines.len() {
+            let says = cut.says(line);
+            self.known.line(says);
+            if let Some(used) = &mut used {
+                used.extend(says);
+            }
+            if !is_target || !cut.lines[line].is_loose {
+                self.said.extend(says);
+            }
+        }
+    }
+}

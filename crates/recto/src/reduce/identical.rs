@@ -1,0 +1,212 @@
+//! Identical: a tool said the same once more; one of the two is enough.
+//!
+//! A result that the model has not seen yet, and that stands whole on the page already, comes as a pointer back to the
+//! earlier one. That breaks no cache, so it is done at once. The earlier one must not lie too far back, or a floor
+//! might soon take it away. Where both have been seen, or the earlier one lies too far back, the newest stays and the
+//! earlier ones become pointers to it, once the model has seen it.
+//!
+//! A pointer never leads to nothing. It tells by its own handle how its text is asked for, which stays true whatever
+//! becomes of the other result. And as long as a pointer back is young, the result it names is as good as new: no pass
+//! reduces that one before the pointer is as old as the result would have had to be, unless the page doesn't fit.
+//!
+//! Results are the same if their pieces are, and whether they failed. It must not run where the place of a repeated text
+//! matters.
+
+use super::Reduce;
+use super::stub::{MINIMUM, Stub, Whole, whole_by_run};
+use crate::digest::{Digest, Hasher};
+use crate::edit::{Change, Edit, PartAt, Reason, Turn};
+use crate::entry::{Piece, Seq, Span};
+use crate::item::{Changed, Item};
+use crate::policy::Pass;
+use crate::request::Request;
+use crate::tokens::Tokens;
+use crate::view::View;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+const NAME: &str = "identical";
+/// How far back a pointer may lead, as a share of what history may grow to: a floor usually leaves more than that.
+const REACH_PERCENT: u64 = 50;
+/// How much of that history may take at most, so that no floor comes with the same call.
+const CALM_PERCENT: u64 = 90;
+
+/// The pass and its numbers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Identical {
+    /// Results that cost less are left alone.
+    pub minimum: Tokens,
+}
+
+impl Default for Identical {
+    fn default() -> Identical {
+        Identical { minimum: MINIMUM }
+    }
+}
+
+impl Reduce for Identical {
+    fn name(&self) -> &str {
+        NAME
+    }
+
+    fn propose(&self, view: &View<'_>, request: &Request<'_>) -> Vec<Edit> {
+        let reach = Reach::of(view, request);
+        let groups = whole_by_run(view).into_iter().flat_map(|results| twins(results, self.minimum));
+        let mut edits: Vec<Edit> = groups.flat_map(|group| pointers(&group, &reach, view, request)).collect();
+        edits.sort_by_key(|edit| edit.change.seq());
+        edits
+    }
+
+    fn data(&self) -> Option<Pass> {
+        Some(Pass::Identical(self.clone()))
+    }
+}
+
+/// The results that say the same, as far as there are several, each group in the order of the page.
+fn twins<'v, 'a>(results: Vec<Whole<'v, 'a>>, minimum: Tokens) -> Vec<Vec<Whole<'v, 'a>>> {
+    // What costs something else is something else, and needs no look.
+    let mut by_cost: BTreeMap<Tokens, Vec<Whole<'v, 'a>>> = BTreeMap::new();
+    for it in results.into_iter().filter(|it| it.it.cost >= minimum) {
+        by_cost.entry(it.it.cost).or_default().push(it);
+    }
+    let mut groups = Vec::new();
+    for same_cost in by_cost.into_values().filter(|group| group.len() > 1) {
+        let mut by_text: BTreeMap<Digest, Vec<Whole<'v, 'a>>> = BTreeMap::new();
+        for it in same_cost {
+            by_text.entry(content(&it)).or_default().push(it);
+        }
+        groups.extend(by_text.into_values().filter(|group| group.len() > 1));
+    }
+    groups
+}
+
+/// What identifies what a result says.
+fn content(of: &Whole<'_, '_>) -> Digest {
+    let mut hasher = Hasher::new();
+    hasher.number(u64::from(of.it.result.is_error));
+    for piece in &of.it.result.content {
+        match piece {
+            Piece::Text { text } => (hasher.number(0), hasher.text(text)).1,
+            Piece::Image(media) => (hasher.number(1), hasher.text(&media.url)).1,
+        }
+    }
+    hasher.finish()
+}
+
+/// The edits within one group of results that say the same.
+fn pointers(group: &[Whole<'_, '_>], reach: &Reach<'_>, view: &View<'_>, request: &Request<'_>) -> Vec<Edit> {
+    let (mut edits, mut whole): (Vec<Edit>, Vec<&Whole<'_, '_>>) = (Vec::new(), Vec::new());
+    for it in group {
+        let before = whole.last().filter(|before| reach.holds(before) && it.may_come_changed(request));
+        let back = before.and_then(|before| {
+            let at = before.it.at;
+            let (what, why) = (format!("the same as {at} above"), Reason::Duplicate { of: at.seq });
+            it.stub(Stub { by: NAME.into(), why, what, head: 0, due: None }, view)
+        });
+        match back {
+            Some(edit) => edits.push(edit),
+            None => whole.push(it),
+        }
+    }
+    let Some((newest, earlier)) = whole.split_last().filter(|(newest, _)| newest.age(request) > 0) else {
+        return edits;
+    };
+    let (at, due) = (newest.it.at, request.reader.turn_at_age(newest.it.at.seq, 1));
+    let forward = earlier.iter().filter(|it| it.may_change(request)).filter_map(|it| {
+        let (what, why) = (format!("the same as {at} below"), Reason::Duplicate { of: at.seq });
+        it.stub(Stub { by: NAME.into(), why, what, head: 0, due: Some(due) }, view)
+    });
+    edits.extend(forward);
+    edits
+}
+
+/// How far back a pointer may lead.
+///
+/// A pointer and what it names must stand on one page at least once, so none is made while a floor may come, or has
+/// come before the same call. To plan the same twice, what this call's decisions have saved counts as still there.
+struct Reach<'r> {
+    request: &'r Request<'r>,
+    most: Option<Tokens>,
+}
+
+impl<'r> Reach<'r> {
+    fn of(view: &View<'_>, request: &'r Request<'r>) -> Reach<'r> {
+        let (turn, decisions) = (request.reader.turn(), request.reader.decisions());
+        let fresh: Vec<&Edit> = decisions.iter().rev().take_while(|it| it.turn == turn).map(|it| &it.edit).collect();
+        let has_floor = fresh.iter().any(|edit| matches!(edit.change, Change::Floor(_)));
+        let reduces = |change: &Change| matches!(change, Change::Hide(_) | Change::Omit(_) | Change::Replace { .. });
+        let reducing = fresh.iter().filter(|edit| reduces(&edit.change));
+        let saved: Tokens = reducing.map(|edit| edit.before - edit.after).sum();
+        let limit = floor_limit(request).filter(|limit| {
+            let is_calm = view.cost() + saved <= Tokens(limit.0 / 100 * CALM_PERCENT);
+            is_calm && !has_floor
+        });
+        Reach { request, most: limit.map(|limit| Tokens(limit.0 / 100 * REACH_PERCENT)) }
+    }
+
+    /// Whether not too much was said since.
+    fn holds(&self, it: &Whole<'_, '_>) -> bool {
+        let span = Span { first: it.it.at.seq.next(), last: self.request.log.head().unwrap_or_default() };
+        let since = if span.first <= span.last { self.request.log.total(span).tokens } else { Tokens(0) };
+        self.most.is_some_and(|most| since <= most)
+    }
+}
+
+/// How much history there may be before a floor comes; `None` where one may come with every message.
+fn floor_limit(request: &Request<'_>) -> Option<Tokens> {
+    let room = request.budget().ok()?.room();
+    request.policy.reduce.iter().try_fold(room, |limit, step| match step.pass() {
+        Pass::FitWindow(pass) => Some(limit.min(Tokens(room.0 / 100 * u64::from(pass.trigger_percent)))),
+        Pass::TokenLimit(pass) => Some(limit.min(pass.tokens)),
+        Pass::Recent(_) => None,
+        _ => Some(limit),
+    })
+}
+
+/// Lets edits wait that would take away what a pointer back on the page still names. One that waits for an age waits
+/// until the pointer has reached it too, and any other as long as the pointer stands; but what came after the pointer
+/// may stand in for both.
+pub(crate) fn hold(edits: &mut Vec<Edit>, view: &View<'_>, request: &Request<'_>) {
+    let named = named(view);
+    edits.retain_mut(|edit| {
+        let Some((seq, pointer)) = named_by(edit, &named) else { return true };
+        if let Reason::Duplicate { of: by } | Reason::Superseded { by } | Reason::Similar { to: by, .. } = edit.why {
+            return by > pointer;
+        }
+        let Some(due) = &mut edit.due else { return false };
+        let since = |seq| request.reader.since(PartAt { seq, part: 0 }).0;
+        *due = Turn(due.0.saturating_sub(since(seq)) + since(pointer)).max(*due);
+        *due <= request.reader.turn()
+    });
+}
+
+/// The results that a pointer back on the page names, each with the newest pointer.
+fn named(view: &View<'_>) -> BTreeMap<Seq, Seq> {
+    let mut named: BTreeMap<Seq, Seq> = BTreeMap::new();
+    let shown = view.items().iter().filter(|item| item.is_shown());
+    for (pointer, changed) in shown.flat_map(changed_results).filter(|(_, changed)| changed.by == NAME) {
+        if let Reason::Duplicate { of } = changed.why
+            && of < pointer
+        {
+            let newest = named.entry(of).or_insert(pointer);
+            *newest = pointer.max(*newest);
+        }
+    }
+    named
+}
+
+fn changed_results<'v>(item: &'v Item<'_>) -> impl Iterator<Item = (Seq, &'v Changed)> {
+    item.answers.iter().filter_map(|answer| Some((answer.result?.seq, answer.changed.as_ref()?)))
+}
+
+/// What an edit would take away of what is named, and the pointer that names it.
+fn named_by(edit: &Edit, named: &BTreeMap<Seq, Seq>) -> Option<(Seq, Seq)> {
+    let span = match &edit.change {
+        Change::Replace { at, .. } | Change::Omit(at) => Span::one(at.seq),
+        Change::Hide(span) => *span,
+        _ => return None,
+    };
+    let within = named.range(span.first..=span.last.max(span.first));
+    within.max_by_key(|(_, pointer)| **pointer).map(|(seq, pointer)| (*seq, *pointer))
+}

@@ -1,0 +1,187 @@
+//! Superseded: what a tool said is out of date, because the same was asked again or the file was written since.
+//!
+//! A read gives way to a later read of the whole file, or of lines that hold all of its own, and to a later write of the
+//! whole file; a command or a search to the very same one made again. Reads of other lines stay. An edit makes earlier
+//! reads stale, but not useless: they give way to it only where the policy says so. What failed stands in only for what
+//! failed too. The later result must have been seen once, and must itself stand whole on the page.
+//!
+//! Which tools read, write and run is told by [`tool_use`](crate::tool_use), the policy's own `rules` first. It must not
+//! run where the model compares several runs of the same command.
+
+use super::Reduce;
+use super::stub::{MINIMUM, Stub, Whole, whole_by_run};
+use crate::digest::Digest;
+use crate::edit::{Edit, PartAt, Reason};
+use crate::entry::{Piece, Text};
+use crate::error::Error;
+use crate::policy::Pass;
+use crate::request::Request;
+use crate::tokens::Tokens;
+use crate::tool_use::{Deed, READ_LINES_MAX, Rule, ToolUse, uses};
+use crate::view::View;
+use serde::{Deserialize, Serialize};
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+const NAME: &str = "superseded";
+
+/// The pass and its numbers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Superseded {
+    /// Results that cost less are left alone.
+    pub minimum: Tokens,
+    /// Whether earlier reads give way to an edit of the file too.
+    pub edits: bool,
+    /// What the host's own tools do; the first rule that applies counts.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub rules: Vec<Rule>,
+}
+
+impl Default for Superseded {
+    fn default() -> Superseded {
+        Superseded { minimum: MINIMUM, edits: false, rules: Vec::new() }
+    }
+}
+
+impl Reduce for Superseded {
+    fn name(&self) -> &str {
+        NAME
+    }
+
+    fn propose(&self, view: &View<'_>, request: &Request<'_>) -> Vec<Edit> {
+        let groups = whole_by_run(view).into_iter();
+        let mut edits: Vec<Edit> = groups.flat_map(|results| self.outdated(results, view, request)).collect();
+        edits.sort_by_key(|edit| edit.change.seq());
+        edits
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        let told = |error: Error| Error::settings(format!("superseded: {error}"), error.hint().unwrap_or_default());
+        self.rules.iter().try_for_each(Rule::check).map_err(told)
+    }
+
+    fn data(&self) -> Option<Pass> {
+        Some(Pass::Superseded(self.clone()))
+    }
+}
+
+impl Superseded {
+    fn outdated(&self, mut results: Vec<Whole<'_, '_>>, view: &View<'_>, request: &Request<'_>) -> Vec<Edit> {
+        let (mut later, mut edits) = (Later::default(), Vec::new());
+        // From the newest back, so that everything later is known.
+        results.sort_by_key(|it| Reverse(it.it.at));
+        for it in &results {
+            let does = uses(it.it.call, &self.rules);
+            if let [only] = &does[..]
+                && it.it.cost >= self.minimum
+                && it.may_change(request)
+                && let Some(by) = later.than(only, failed(it))
+            {
+                edits.extend(it.stub(by.stub(request), view));
+            }
+            if it.age(request) > 0 {
+                does.iter().for_each(|does| self.note(does, it, &mut later));
+            }
+        }
+        edits
+    }
+
+    /// Keeps in mind what a call does, if an earlier result can give way to it.
+    fn note(&self, does: &ToolUse, of: &Whole<'_, '_>, later: &mut Later) {
+        let has_failed = failed(of);
+        let range = match (does.deed, does.range) {
+            (Deed::Read, None) if does.is_whole => longest_read(of),
+            (_, range) => range,
+        };
+        let call = LaterCall { at: of.it.at, deed: does.deed, range, has_failed };
+        let counts = match does.deed {
+            Deed::Read => does.is_whole || range.is_some(),
+            Deed::Write => does.is_whole && !has_failed,
+            Deed::Edit => self.edits && !has_failed,
+            Deed::Search | Deed::Run | Deed::Other => false,
+        };
+        if let Some(target) = does.target.as_ref().filter(|_| counts) {
+            let calls = later.about.entry(target.clone()).or_default();
+            // Everything before a whole one gives way to that.
+            if calls.last().is_none_or(|known| known.range.is_some() || known.has_failed) {
+                calls.push(call);
+            }
+        }
+        if matches!(does.deed, Deed::Read | Deed::Search | Deed::Run) {
+            let again = later.same.entry(does.same).or_default();
+            if again.iter().all(|known| known.has_failed != has_failed) {
+                again.push(call);
+            }
+        }
+    }
+}
+
+/// Whether a tool failed; some only say so.
+fn failed(of: &Whole<'_, '_>) -> bool {
+    let says_so = |text: &str| text.get(..5).is_some_and(|word| word.eq_ignore_ascii_case("error"));
+    let text = of.it.result.content.first();
+    of.it.result.is_error || matches!(text, Some(Piece::Text { text }) if says_so(text.trim_start()))
+}
+
+/// The lines that a read of a whole file shows, if it is as long as tools show at most: there may be more.
+fn longest_read(of: &Whole<'_, '_>) -> Option<(u32, u32)> {
+    let texts = of.it.result.content.iter().filter_map(|piece| match piece {
+        Piece::Text { text } => Some(text.lines().count()),
+        Piece::Image(_) => None,
+    });
+    let lines: usize = texts.sum();
+    (lines >= READ_LINES_MAX as usize).then_some((1, READ_LINES_MAX))
+}
+
+/// The calls that came later than the one looked at, the newest first.
+#[derive(Default)]
+struct Later {
+    about: HashMap<Text, Vec<LaterCall>>,
+    same: HashMap<Digest, Vec<LaterCall>>,
+}
+
+/// A call whose result an earlier one may give way to.
+#[derive(Clone, Copy)]
+struct LaterCall {
+    at: PartAt,
+    deed: Deed,
+    range: Option<(u32, u32)>,
+    has_failed: bool,
+}
+
+impl Later {
+    /// The newest call that makes an earlier use out of date.
+    fn than(&self, earlier: &ToolUse, has_failed: bool) -> Option<LaterCall> {
+        let stands_in = |call: &&LaterCall| !call.has_failed || has_failed;
+        let same = self.same.get(&earlier.same).into_iter().flatten().find(stands_in).copied();
+        let about = earlier.target.as_ref().filter(|_| earlier.deed == Deed::Read);
+        let about = about.and_then(|target| self.about.get(target)).into_iter().flatten();
+        let about = about.filter(stands_in).find(|call| call.holds(earlier)).copied();
+        let is_kind = matches!(earlier.deed, Deed::Read | Deed::Search | Deed::Run);
+        same.into_iter().chain(about).filter(|_| is_kind).max_by_key(|call| call.at)
+    }
+}
+
+impl LaterCall {
+    /// Whether it shows, or has done away with, all that an earlier read showed.
+    fn holds(&self, earlier: &ToolUse) -> bool {
+        match (self.range, earlier.range) {
+            (None, _) => true,
+            (Some((first, last)), Some((from, to))) => first <= from && to <= last,
+            (Some(_), None) => false,
+        }
+    }
+
+    fn stub(&self, request: &Request<'_>) -> Stub {
+        let at = self.at;
+        let what = match self.deed {
+            Deed::Read => format!("read again, see {at} below"),
+            Deed::Write => format!("the file was written anew, see {at} below"),
+            Deed::Edit => format!("the file was edited since, see {at} below"),
+            Deed::Search | Deed::Run | Deed::Other => format!("done again, see {at} below"),
+        };
+        let due = Some(request.reader.turn_at_age(at.seq, 1));
+        Stub { by: NAME.into(), why: Reason::Superseded { by: at.seq }, what, head: 0, due }
+    }
+}
