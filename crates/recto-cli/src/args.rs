@@ -13,7 +13,7 @@ Examples:
   recto demo
   recto explain chat.json --window 32k
   recto compile chat.json --input 'And in March?' > body.json
-  recto replay transcripts/ --policy first_chars --pages pages.jsonl
+  recto replay transcripts/ --policy safe,first_chars --plot costs.svg
   recto convert session.jsonl --to openai_responses > body.json
 
 Data goes to stdout, everything else to stderr. After an error stdout is empty, except for what
@@ -79,22 +79,38 @@ const REPLAY_AFTER_HELP: &str = "\
 Examples:
   recto replay chat.json
   recto replay transcripts/ --policy first_chars --window 32k --pages pages.jsonl
+  recto replay transcripts/ --policy none,safe,mine.toml --min-tokens 30k --plot costs.svg
   recto replay chat.json --pages - | head -1
 
 Every line of OUT is one page: {\"conversation\": ID, \"turn\": K, \"messages\": [...]}, with messages as
-OpenAI chat has them, whatever the wire. OUT appears when all pages are written; after an error or
-Ctrl-C it is as it was before. (A device or pipe is written directly.)
+OpenAI chat has them, whatever the wire; with several policies \"policy\" stands behind the id. OUT
+appears when all pages are written; after an error or Ctrl-C it is as it was before. (A device or
+pipe is written directly.)
 
 Tokens are the whole input of all calls; cached is what stood unchanged at the beginning of the
 page of the call before. USD is what that input costs at the model's prices, if the provider's cache
 holds all of it.
 
+Cost and recall compare with the full history, sent at every call. For the cost a token is four
+bytes, a cached one costs 0.1 and any other 1.25, whatever the model. Recall says how much of what
+the agent took up again stood on the page that led to it: names, numbers, quoted texts, phrases of
+four words, and whole lines; it is the mean of these five.
+
 With --json one object is printed:
-  target, wire, window, reserve, policy
+  target, wire, window, reserve, min_tokens, policy
                   the settings; a window of null is unbounded, a reserve of null the model's own
-  conversations   for each: conversation, file, calls, tokens, cached, usd, and overflows: the turns
-                  whose page doesn't fit, each with its breakdown and a hint
-  total           conversations, calls, tokens, cached, usd, overflows: sums over all of them";
+  left_out        how many conversations are shorter than --min-tokens
+  full            calls, tokens, cached, peak and references of the full history, by four bytes
+  conversations   for each: conversation, file, calls, tokens, cached, usd, peak (the longest page),
+                  measured, and overflows: the turns whose page doesn't fit, each with its breakdown
+                  and a hint
+  total           conversations, calls, tokens, cached, usd, peak, measured, overflows: all together
+  measured        cost and recall; score: calls, tokens, cached and peak by four bytes, references:
+                  for each kind how many were kept, of all
+  dearest, most_forgetful
+                  the conversations with the highest cost and the lowest recall
+With several policies `policies` has an object for each, with policy, conversations, total, dearest
+and most_forgetful.";
 
 const CONFIG_AFTER_HELP: &str = "\
 Examples:
@@ -245,7 +261,7 @@ pub(crate) enum Command {
     /// Print the receipt of a page: what is shown, changed or left out, why, and what it costs.
     #[command(after_help = EXPLAIN_AFTER_HELP)]
     Explain(PageArgs),
-    /// Walk through conversations call by call, and sum up what their pages cost.
+    /// Walk through conversations call by call, and sum up what their pages cost and forget.
     #[command(after_help = REPLAY_AFTER_HELP)]
     Replay(ReplayArgs),
     /// Write a conversation in another format: a request body, or a session that another program resumes.
@@ -360,8 +376,24 @@ pub(crate) struct ReplayArgs {
     #[arg(long, value_name = "ID")]
     pub(crate) conversation: Option<String>,
 
+    /// Leave out conversations of fewer tokens, four bytes each.
+    #[arg(long, value_name = "N", value_parser = tokens)]
+    pub(crate) min_tokens: Option<Tokens>,
+
     #[command(flatten)]
-    pub(crate) settings: SettingsArgs,
+    pub(crate) target: TargetArgs,
+
+    #[arg(long, value_name = "NAME|FILE", value_hint = ValueHint::FilePath, help = policies_help())]
+    #[arg(value_delimiter = ',', value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) policy: Vec<String>,
+
+    /// With several policies, also compare them for each conversation.
+    #[arg(long)]
+    pub(crate) each: bool,
+
+    /// Draw cost and recall of the policies, as an SVG picture.
+    #[arg(long, value_name = "FILE.svg", value_hint = ValueHint::FilePath)]
+    pub(crate) plot: Option<PathBuf>,
 
     /// Print JSON instead of a table.
     #[arg(long)]
@@ -445,6 +477,16 @@ pub(crate) struct ConfigArgs {
 /// For which model, and by which policy. What is left out here is taken from the configuration, then the default.
 #[derive(Debug, Args)]
 pub(crate) struct SettingsArgs {
+    #[command(flatten)]
+    pub(crate) target: TargetArgs,
+
+    #[arg(long, value_name = "NAME|FILE", value_hint = ValueHint::FilePath, help = policy_help())]
+    pub(crate) policy: Option<String>,
+}
+
+/// For which model.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct TargetArgs {
     /// The model that reads the page; `recto models` lists those that are known [default: gpt-4o]
     #[arg(long = "for", value_name = "MODEL")]
     pub(crate) model: Option<String>,
@@ -460,9 +502,11 @@ pub(crate) struct SettingsArgs {
     /// Tokens kept free for the answer [default: the model's longest, at most a quarter of the window]
     #[arg(long, value_name = "N", value_parser = tokens)]
     pub(crate) reserve: Option<Tokens>,
+}
 
-    #[arg(long, value_name = "NAME|FILE", value_hint = ValueHint::FilePath, help = policy_help())]
-    pub(crate) policy: Option<String>,
+/// What `--policy` takes where several can be compared.
+fn policies_help() -> String {
+    format!("{}; given again, or with commas between, several are compared", policy_help())
 }
 
 /// What `--policy` takes, with the policies that there are.

@@ -103,10 +103,10 @@ impl Layer {
             value.map(|value| Set { value: value.clone(), origin: Origin::Option(option) })
         }
         Layer {
-            model: set(args.model.as_ref(), "--for"),
-            wire: set(args.wire.as_ref(), "--wire"),
-            window: set(args.window.as_ref(), "--window"),
-            reserve: set(args.reserve.as_ref(), "--reserve"),
+            model: set(args.target.model.as_ref(), "--for"),
+            wire: set(args.target.wire.as_ref(), "--wire"),
+            window: set(args.target.window.as_ref(), "--window"),
+            reserve: set(args.target.reserve.as_ref(), "--reserve"),
             policy: set(args.policy.as_ref(), "--policy"),
             colour: None,
         }

@@ -1,6 +1,6 @@
 //! The model, its window and the policy, from the names they are given by.
 
-use crate::args::SettingsArgs;
+use crate::args::{SettingsArgs, TargetArgs};
 use crate::clock;
 use crate::codes::Code;
 use crate::config::{Config, Layer, Origin, Set};
@@ -14,7 +14,7 @@ use std::path::Path;
 /// The model, if none is named.
 pub(crate) const MODEL: &str = "gpt-4o";
 /// The policy, if none is named.
-pub(crate) const POLICY: &str = "safe";
+pub(crate) const POLICY: &str = "default";
 
 /// For which model pages are made, and by which policy.
 #[derive(Debug)]
@@ -47,6 +47,18 @@ impl Settings {
         }
         models::note_stale(&target, clock::now());
         Ok(Settings { target, policy, reserve: layer.reserve.map(|set| set.value) })
+    }
+
+    /// Returns the same settings for each of these policies; without any, for the one that [`of`](Settings::of) takes.
+    pub(crate) fn each(target: &TargetArgs, policies: &[String], config: &Config) -> Result<Vec<Settings>, Failure> {
+        let args = SettingsArgs { target: target.clone(), policy: policies.first().cloned() };
+        let mut each = vec![Settings::of(&args, config)?];
+        for name in policies.iter().skip(1) {
+            let policy = policy(&Set { value: name.clone(), origin: Origin::Option("--policy") })?;
+            let Settings { target, reserve, .. } = &each[0];
+            each.push(Settings { target: target.clone(), policy, reserve: *reserve });
+        }
+        Ok(each)
     }
 }
 

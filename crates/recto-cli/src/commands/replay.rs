@@ -1,7 +1,10 @@
-//! `recto replay`: the pages of whole conversations, call by call, and what they cost.
+//! `recto replay`: the pages of whole conversations, call by call, what they cost, and what they forget.
 
+mod parallel;
+mod plot;
 mod progress;
 mod report;
+mod tables;
 
 use crate::args::ReplayArgs;
 use crate::config::Config;
@@ -13,25 +16,40 @@ use crate::subject::Subject;
 use crate::{interrupt, talk};
 use progress::Progress;
 use recto::page::Page;
+use recto::replay::recall::{Measure, Score};
 use recto::wire::openai_chat;
 use report::{Report, Row};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
-/// Replays every conversation of the files, writes their pages, and prints what they cost.
+/// Replays every conversation of the files under every policy, writes their pages, and prints what they cost.
 pub(crate) fn run(args: &ReplayArgs, config: &Config) -> Result<(), Failure> {
     interrupt::promise_checks();
-    let settings = Settings::of(&args.settings, config)?;
+    let settings = Settings::each(&args.target, &args.policy, config)?;
     let files = source::files(&args.files)?;
-    let mut pages = Pages::to(args.pages.as_deref(), &files)?;
-    let report = replayed(&files, args.conversation.as_deref(), &settings, &mut pages)?;
+    if let Some(place) = &args.plot {
+        source::check_apart(place, &files, "draw to another file")?;
+    }
+    let walk = Walk::new(args, &settings, Pages::to(args.pages.as_deref(), &files)?);
+    let report = walk.through(&files)?;
+    let pages = walk.pages.into_inner().unwrap_or_else(PoisonError::into_inner);
     let is_stdout_taken = matches!(pages, Pages::Stdout);
     pages.finish()?;
-    match (args.json, is_stdout_taken) {
-        (true, false) => talk::json(&report)?,
-        (false, false) => talk::text(&report.to_string())?,
-        (true, true) => talk::note(&talk::as_json(&report)?),
-        (false, true) => talk::note(&report.to_string()),
+    if let Some(place) = &args.plot {
+        let mut draft = Draft::of(place)?;
+        draft.write(plot::svg(&report).as_bytes())?;
+        draft.finish()?;
+    }
+    let told = match (args.json, args.each) {
+        (true, _) => report.as_json()?,
+        (false, true) => report.as_text_of_each(),
+        (false, false) => report.as_text(),
+    };
+    match is_stdout_taken {
+        true => talk::note(&told),
+        false if args.json => talk::data(format!("{told}\n").as_bytes())?,
+        false => talk::text(&told)?,
     }
     report.into_overflow().map_or(Ok(()), Err)
 }
@@ -53,12 +71,17 @@ impl Pages {
         Draft::of(place).map(Pages::File)
     }
 
-    fn add(&mut self, name: &str, turn: usize, page: &Page) -> Result<(), Failure> {
+    /// Adds a page; `policy` is told where there are several.
+    fn add(&mut self, name: &str, policy: Option<&str>, turn: usize, page: &Page) -> Result<(), Failure> {
         if matches!(self, Pages::Nowhere) {
             return Ok(());
         }
-        let mut line =
-            format!("{{\"conversation\":{},\"turn\":{turn},\"messages\":", talk::as_json(&name)?).into_bytes();
+        let mut line = format!("{{\"conversation\":{},", talk::as_json(&name)?);
+        if let Some(policy) = policy {
+            line.push_str(&format!("\"policy\":{},", talk::as_json(&policy)?));
+        }
+        line.push_str(&format!("\"turn\":{turn},\"messages\":"));
+        let mut line = line.into_bytes();
         line.extend(openai_chat::encode_messages(page));
         line.extend_from_slice(b"}\n");
         match self {
@@ -76,66 +99,126 @@ impl Pages {
     }
 }
 
-fn replayed(files: &[PathBuf], only: Option<&str>, settings: &Settings, pages: &mut Pages) -> Result<Report, Failure> {
-    // Pages on the same terminal would be drawn over.
-    let progress = if matches!(pages, Pages::Stdout) { Progress::hidden() } else { Progress::on_stderr() };
-    let mut report = Report::of(settings);
-    let mut names: BTreeSet<String> = BTreeSet::new();
-    for file in files {
-        interrupt::check()?;
-        let mut all = source::conversations(file)?;
-        for Named { name, .. } in &all {
-            let is_new = names.insert(name.clone());
-            if !is_new && only.is_none_or(|only| only == name) {
-                progress.note(&format!("conversation {name:?} occurs more than once; its pages have the same name"));
+/// A walk through files, by every policy.
+struct Walk<'a> {
+    args: &'a ReplayArgs,
+    settings: &'a [Settings],
+    /// What the policies are called.
+    names: Vec<String>,
+    pages: Mutex<Pages>,
+    progress: Progress,
+    threads: usize,
+}
+
+/// A conversation that was read and counted, but not replayed yet.
+struct Ready {
+    subject: Subject,
+    measure: Measure,
+    full: Score,
+}
+
+impl<'a> Walk<'a> {
+    fn new(args: &'a ReplayArgs, settings: &'a [Settings], pages: Pages) -> Walk<'a> {
+        // Pages on the same terminal would be drawn over.
+        let progress = if matches!(pages, Pages::Stdout) { Progress::hidden() } else { Progress::on_stderr() };
+        // Pages are written in their order as they are made.
+        let threads = if matches!(pages, Pages::Nowhere) { parallel::threads() } else { 1 };
+        let names = policy_names(settings, &args.policy);
+        Walk { args, settings, names, pages: Mutex::new(pages), progress, threads }
+    }
+
+    fn through(&self, files: &[PathBuf]) -> Result<Report, Failure> {
+        let mut report = Report::of(self.settings, &self.names, self.args.min_tokens);
+        let mut names: BTreeSet<String> = BTreeSet::new();
+        let only = self.args.conversation.as_deref();
+        for file in files {
+            interrupt::check()?;
+            let mut all = source::conversations(file)?;
+            for Named { name, .. } in &all {
+                let is_new = names.insert(name.clone());
+                if !is_new && only.is_none_or(|only| only == name) {
+                    self.progress
+                        .note(&format!("conversation {name:?} occurs more than once; its pages have the same name"));
+                }
             }
+            all.retain(|named| only.is_none_or(|only| only == named.name));
+            for note in all.iter().flat_map(|named| &named.conversation.notes) {
+                self.progress.note(&format!("{}: {note}", source::shown(file)));
+            }
+            if let Some(note) = source::replaced(file, all.iter().map(|named| &named.conversation)) {
+                self.progress.note(&note);
+            }
+            self.file(file, all, &mut report)?;
         }
-        all.retain(|named| only.is_none_or(|only| only == named.name));
-        for note in all.iter().flat_map(|named| &named.conversation.notes) {
-            progress.note(&format!("{}: {note}", source::shown(file)));
-        }
-        if let Some(note) = source::replaced(file, all.iter().map(|named| &named.conversation)) {
-            progress.note(&note);
-        }
-        for named in all {
-            report.add(conversation(named, file, settings, pages, &progress)?);
+        match only {
+            Some(id) if !names.contains(id) => Err(source::unknown(id, names.iter().map(String::as_str))),
+            _ => Ok(report),
         }
     }
-    match only {
-        Some(id) if !names.contains(id) => Err(source::unknown(id, names.iter().map(String::as_str))),
-        _ => Ok(report),
+
+    /// Replays the conversations of a file, and adds them to the report.
+    fn file(&self, file: &Path, all: Vec<Named>, report: &mut Report) -> Result<(), Failure> {
+        let mut ready = parallel::each(self.threads, all, |named| self.read(named, file))?;
+        let before = ready.len();
+        ready.retain(|it| self.args.min_tokens.is_none_or(|least| it.measure.tokens() >= least));
+        report.about.left_out += before - ready.len();
+        let work = ready.iter().flat_map(|it| (0..self.settings.len()).map(move |policy| (it, policy))).collect();
+        let rows = parallel::each(self.threads, work, |(it, policy)| self.conversation(it, policy, file))?;
+        let mut rows = rows.into_iter();
+        for it in &ready {
+            report.add(rows.by_ref().take(self.settings.len()).collect(), &it.full);
+        }
+        Ok(())
+    }
+
+    fn read(&self, named: Named, file: &Path) -> Result<Ready, Failure> {
+        interrupt::check()?;
+        let subject = Subject::of(named.name, named.conversation, &self.settings[0])
+            .map_err(|failure| failure.during(format!("cannot replay {}", source::shown(file))))?;
+        let measure = Measure::new(&subject.log);
+        Ok(Ready { full: measure.full(), subject, measure })
+    }
+
+    /// Replays a conversation under one of the policies.
+    fn conversation(&self, it: &Ready, policy: usize, file: &Path) -> Result<Row, Failure> {
+        interrupt::check()?;
+        let Ready { subject, full, .. } = it;
+        let policy_told = (self.names.len() > 1).then(|| &*self.names[policy]);
+        let replay = subject.replay(&self.settings[policy]);
+        self.progress.expect(replay.turns(), &subject.name);
+        let mut row = Row::of(&subject.name, file);
+        let mut measure = it.measure.clone();
+        for replayed in replay {
+            interrupt::check()?;
+            match replayed.compiled {
+                Ok(compiled) => {
+                    let mut pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
+                    pages.add(&subject.name, policy_told, replayed.turn, &compiled.page)?;
+                    drop(pages);
+                    row.add(&compiled.receipt);
+                    measure.page(replayed.turn, &compiled.page);
+                }
+                Err(error) => match error.overflow() {
+                    Some(overflow) => row.add_overflow(replayed.turn, overflow.clone(), error.hint()),
+                    None => {
+                        let what = format!("conversation {:?}, turn {}", subject.name, replayed.turn);
+                        return Err(Failure::from(error).during(what));
+                    }
+                },
+            }
+            self.progress.step();
+        }
+        row.measure(measure.finish(), full);
+        Ok(row)
     }
 }
 
-fn conversation(
-    named: Named,
-    file: &Path,
-    settings: &Settings,
-    pages: &mut Pages,
-    progress: &Progress,
-) -> Result<Row, Failure> {
-    interrupt::check()?;
-    let subject = Subject::of(named.name, named.conversation, settings)
-        .map_err(|failure| failure.during(format!("cannot replay {}", source::shown(file))))?;
-    let replay = subject.replay(settings);
-    progress.expect(replay.turns(), &subject.name);
-    let mut row = Row::of(&subject.name, file);
-    for replayed in replay {
-        interrupt::check()?;
-        match replayed.compiled {
-            Ok(compiled) => {
-                pages.add(&subject.name, replayed.turn, &compiled.page)?;
-                row.add(&compiled.receipt);
-            }
-            Err(error) => match error.overflow() {
-                Some(overflow) => row.add_overflow(replayed.turn, overflow.clone(), error.hint()),
-                None => {
-                    let what = format!("conversation {:?}, turn {}", subject.name, replayed.turn);
-                    return Err(Failure::from(error).during(what));
-                }
-            },
-        }
-        progress.step();
-    }
-    Ok(row)
+/// What policies are called: by their own names, or as they were given where several have the same.
+fn policy_names(settings: &[Settings], given: &[String]) -> Vec<String> {
+    let own: Vec<&str> = settings.iter().map(|it| &*it.policy.name).collect();
+    let name = |at: usize| match given.get(at) {
+        Some(given) if own.iter().filter(|name| **name == own[at]).count() > 1 => given.clone(),
+        _ => own[at].to_string(),
+    };
+    (0..own.len()).map(name).collect()
 }

@@ -45,7 +45,7 @@ fn json_holds_the_same_body_and_the_receipt() {
 #[test]
 fn explain_prints_the_receipt() {
     let ran = succeeds(&["explain", FIXTURE, "--window", "0"]);
-    mentions(&ran.stdout, &["page for gpt-4o  policy safe", "unbounded", "last user words"]);
+    mentions(&ran.stdout, &["page for gpt-4o  policy default", "unbounded", "last user words"]);
     assert_eq!(ran.stderr, "");
     let receipt = json(&succeeds(&["explain", FIXTURE, "--for", "gpt-4.1", "--reserve", "5k", "--json"]).stdout);
     assert_eq!(receipt["target"], "gpt-4.1");
@@ -118,7 +118,11 @@ fn wrong_usage_ends_with_2() {
 fn unknown_policies_come_with_suggestions() {
     mentions(
         &fails(3, &["explain", FIXTURE, "--policy", "first-chars"]),
-        &["unknown policy \"first-chars\"", "did you mean \"first_chars\"?", "none, safe, first_chars"],
+        &[
+            "unknown policy \"first-chars\"",
+            "did you mean \"first_chars\"?",
+            "none, safe, default, careful, frugal, first_chars",
+        ],
     );
     assert!(!fails(3, &["explain", FIXTURE, "--policy", "zzzzzzzz"]).contains("did you mean"));
 }

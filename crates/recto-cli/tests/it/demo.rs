@@ -5,7 +5,7 @@ fn the_demo_tells_of_both_windows_and_ends_by_itself() {
     let ran = succeeds(&["demo"]);
     mentions(&ran.stdout, &["194 messages", "window 128 000, policy safe", "window 32 000, policy first_chars"]);
     mentions(&ran.stdout, &["recto explain fixtures/late-fees.chat.json --window 32000", "recto compile"]);
-    mentions(&ran.stdout, &["is on the page, whole", "A result that is shortened:", "characters, handle m"]);
+    mentions(&ran.stdout, &["is on the page, whole", "A result that is shortened:", "; recto_expand m"]);
     assert_eq!(ran.stderr, "");
     assert!(!ran.stdout.contains('\u{1b}'), "contents must not steer the terminal");
 }

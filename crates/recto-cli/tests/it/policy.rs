@@ -8,7 +8,7 @@ const MINE: &str = "schema_version = 1\nname = 'mine'\n[[reduce]]\ndrop_reasonin
 fn the_list_names_every_built_in_policy() {
     let listed = succeeds(&["policy", "list"]).stdout;
     let json: Value = serde_json::from_str(&succeeds(&["policy", "list", "--json"]).stdout).unwrap();
-    assert_eq!(json["default"], "safe");
+    assert_eq!(json["default"], "default");
     let policies = json["policies"].as_array().unwrap();
     assert_eq!(policies.len(), recto::Policy::presets().len());
     for policy in policies {
@@ -51,7 +51,7 @@ fn a_mistake_is_told_with_its_place_and_what_was_meant() {
     };
     expect![[r#"
         error[R0322]: cannot use policy slip.toml
-        cause: line 4, column 1: policy: unknown field `expier`, expected one of `expire`, `fit_window`, `token_limit`, `recent`, `drop_reasoning`, `cap_output`, `drop_images`, `when`, `sparing`, `keep_last`, `until_fits`
+        cause: line 4, column 1: policy: unknown field `expier`, expected one of `identical`, `superseded`, `similar`, `irrelevant`, `expire`, `excerpt`, `fit_window`, `token_limit`, `recent`, `drop_reasoning`, `cap_output`, `drop_images`, `when`, `sparing`, `keep_last`, `until_fits`
         hint: did you mean `expire`?
     "#]]
     .assert_eq(&check("slip.toml", "schema_version = 1\nname = 'm'\n[[reduce]]\nexpier = {}\n"));

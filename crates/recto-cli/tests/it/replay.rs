@@ -39,13 +39,16 @@ fn the_table_sums_up() {
     let file = folder.file("chat.json", SMALL);
     let ran = succeeds(&["replay", &file, &talk, "--for", "eval"]);
     expect![[r#"
-        eval, window 1 000 000, policy safe
+        eval, window 1 000 000, policy default
 
-        conversation     calls  tokens  cached   share     USD
-        chat                 2      43      15  34.9 %  0.0000
-        talk#1               2      43      15  34.9 %  0.0000
-        talk#2               2      43      15  34.9 %  0.0000
-        3 conversations      6     129      45  34.9 %  0.0001
+        conversation     calls  tokens  cached   share     USD   cost  recall
+        chat                 2      43      15  34.9 %  0.0000  1.000  1.0000
+        talk#1               2      43      15  34.9 %  0.0000  1.000  1.0000
+        talk#2               2      43      15  34.9 %  0.0000  1.000  1.0000
+        3 conversations      6     129      45  34.9 %  0.0001  1.000  1.0000
+
+        dearest: chat (cost 1.000)
+        most forgetful: chat (recall 1.0000)
     "#]]
     .assert_eq(&ran.stdout);
     assert_eq!(ran.stderr, "");
@@ -59,15 +62,18 @@ fn wide_names_keep_the_columns() {
     let file = folder.file("talk.jsonl", ["山田", "cafe\u{301}", "👩‍👩‍👧", "\\u001b[31m", &long].map(talk).concat());
     let ran = succeeds(&["replay", &file, "--for", "eval"]);
     expect![[r#"
-        eval, window 1 000 000, policy safe
+        eval, window 1 000 000, policy default
 
-        conversation                             calls  tokens  cached   share     USD
-        山田                                         2      43      15  34.9 %  0.0000
-        café                                         2      43      15  34.9 %  0.0000
-        👩‍👩‍👧                                           2      43      15  34.9 %  0.0000
-        \u{1b}[31m                                   2      43      15  34.9 %  0.0000
-        とても長い名前の会話とても長い名前の会…      2      43      15  34.9 %  0.0000
-        5 conversations                             10     215      75  34.9 %  0.0002
+        conversation                             calls  tokens  cached   share     USD   cost  recall
+        山田                                         2      43      15  34.9 %  0.0000  1.000  1.0000
+        café                                         2      43      15  34.9 %  0.0000  1.000  1.0000
+        👩‍👩‍👧                                           2      43      15  34.9 %  0.0000  1.000  1.0000
+        \u{1b}[31m                                   2      43      15  34.9 %  0.0000  1.000  1.0000
+        とても長い名前の会話とても長い名前の会…      2      43      15  34.9 %  0.0000  1.000  1.0000
+        5 conversations                             10     215      75  34.9 %  0.0002  1.000  1.0000
+
+        dearest: 山田 (cost 1.000)
+        most forgetful: 山田 (recall 1.0000)
     "#]]
     .assert_eq(&ran.stdout);
 }
@@ -77,7 +83,7 @@ fn json_sums_up_the_same() {
     let ran = succeeds(&["replay", FIXTURE, "--json"]);
     let report: Value = serde_json::from_str(&ran.stdout).unwrap();
     let (row, total) = (&report["conversations"][0], &report["total"]);
-    assert_eq!((&report["target"], &report["policy"]), (&"gpt-4o".into(), &"safe".into()));
+    assert_eq!((&report["target"], &report["policy"]), (&"gpt-4o".into(), &"default".into()));
     assert_eq!((&row["calls"], &total["conversations"]), (&81.into(), &1.into()));
     for field in ["calls", "tokens", "cached", "usd"] {
         assert_eq!(row[field], total[field]);
@@ -175,4 +181,222 @@ fn names_that_recur_are_told() {
     let (a, b) = (folder.file("a.json", SMALL), folder.file("b.json", SMALL));
     assert_eq!(succeeds(&["replay", &a, &b]).stderr, "");
     mentions(&succeeds(&["replay", &a, &a]).stderr, &["\"a\" occurs more than once"]);
+}
+
+const FORGETFUL: &str = r#"{"schema_version": 1, "name": "forgetful", "reduce": [{"recent": {"messages": 1}}]}"#;
+
+const BRIEF: &str = r#"{"schema_version": 1, "name": "brief", "reduce": [{"token_limit": {"tokens": 20000}}]}"#;
+
+#[test]
+fn policies_stand_side_by_side() {
+    let folder = Folder::new();
+    let policies = format!("{},{}", folder.file("forgetful.json", FORGETFUL), folder.file("brief.json", BRIEF));
+    let ran = succeeds(&["replay", FIXTURE, "--policy", "none", "--policy", &policies, "--each"]);
+    expect![[r#"
+        gpt-4o, window 128 000, conversations: 1
+        full history: 81 calls, 2 791 294 tokens of four bytes
+
+        policy     calls     tokens  cached     USD   cost  recall   names  numbers  quoted  phrases   lines    peak
+        none          81  3 615 822  98.0 %  4.6116  1.000  1.0000  1.0000   1.0000  1.0000   1.0000  1.0000  68 690
+        forgetful     81    146 163  22.4 %  0.3244  0.209  0.2757  0.3127   0.3091  0.3196   0.3171  0.1200  13 040
+        brief         81  1 294 257  86.7 %  1.8337  0.750  0.8373  0.8845   0.8727  0.8866   0.8029  0.7400  20 561
+
+        policy     dearest          cost  most forgetful  recall
+        none       late-fees.chat  1.000  late-fees.chat  1.0000
+        forgetful  late-fees.chat  0.209  late-fees.chat  0.2757
+        brief      late-fees.chat  0.750  late-fees.chat  0.8373
+
+        conversation    policy     calls     tokens  cached     USD   cost  recall   names  numbers  quoted  phrases   lines    peak
+        late-fees.chat  none          81  3 615 822  98.0 %  4.6116  1.000  1.0000  1.0000   1.0000  1.0000   1.0000  1.0000  68 690
+        late-fees.chat  forgetful     81    146 163  22.4 %  0.3244  0.209  0.2757  0.3127   0.3091  0.3196   0.3171  0.1200  13 040
+        late-fees.chat  brief         81  1 294 257  86.7 %  1.8337  0.750  0.8373  0.8845   0.8727  0.8866   0.8029  0.7400  20 561
+    "#]]
+    .assert_eq(&ran.stdout);
+    assert_eq!(ran.stderr, "");
+}
+
+#[test]
+fn json_holds_the_policies_side_by_side() {
+    let folder = Folder::new();
+    let policies = format!("none,{}", folder.file("brief.json", BRIEF));
+    let ran = succeeds(&["replay", FIXTURE, "--policy", &policies, "--json"]);
+    let report: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let brief = &report["policies"][1];
+    assert_eq!(brief["conversations"][0]["file"], FIXTURE);
+    let shown = ["policy", "total", "dearest", "most_forgetful"].map(|field| format!("{field} {:#}\n", brief[field]));
+    expect![[r#"
+        policy "brief"
+        total {
+          "cached": 1121536,
+          "calls": 81,
+          "conversations": 1,
+          "measured": {
+            "cost": 0.75043716597338,
+            "recall": 0.8373378791964534,
+            "score": {
+              "cached": 906912,
+              "calls": 81,
+              "peak": 17854,
+              "references": {
+                "lines": {
+                  "all": 50,
+                  "kept": 37
+                },
+                "names": {
+                  "all": 355,
+                  "kept": 314
+                },
+                "numbers": {
+                  "all": 55,
+                  "kept": 48
+                },
+                "phrases": {
+                  "all": 350,
+                  "kept": 281
+                },
+                "quoted": {
+                  "all": 194,
+                  "kept": 172
+                }
+              },
+              "tokens": 1040505
+            }
+          },
+          "overflows": 0,
+          "peak": 20561,
+          "tokens": 1294257,
+          "usd": 1.8337225000000006
+        }
+        dearest {
+          "conversation": "late-fees.chat",
+          "cost": 0.75043716597338
+        }
+        most_forgetful {
+          "conversation": "late-fees.chat",
+          "recall": 0.8373378791964534
+        }
+    "#]]
+    .assert_eq(&shown.concat());
+}
+
+#[test]
+fn a_policy_that_hides_nearly_everything_forgets() {
+    let folder = Folder::new();
+    let forgetful = folder.file("forgetful.json", FORGETFUL);
+    let ran = succeeds(&["replay", FIXTURE, "--for", "eval", "--policy", "none", "--policy", &forgetful, "--json"]);
+    let report: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let (full, [none, forgetful]) = (&report["full"], [0, 1].map(|at| &report["policies"][at]));
+    let measured = |outcome: &Value| outcome["total"]["measured"].clone();
+    assert_eq!((&none["policy"], &forgetful["policy"]), (&"none".into(), &"forgetful".into()));
+    assert_eq!(measured(none)["score"], *full);
+    assert_eq!((measured(none)["cost"].as_f64(), measured(none)["recall"].as_f64()), (Some(1.0), Some(1.0)));
+    assert!(measured(forgetful)["recall"].as_f64() < Some(0.7), "{}", measured(forgetful));
+    assert!(measured(forgetful)["cost"].as_f64() < Some(0.9), "{}", measured(forgetful));
+    for kind in ["names", "numbers", "quoted", "phrases", "lines"] {
+        let kept = &measured(forgetful)["score"]["references"][kind];
+        assert!(kept["kept"].as_u64() < kept["all"].as_u64(), "{kind}: {kept}");
+        assert_eq!(kept["all"], full["references"][kind]["all"]);
+    }
+    assert_eq!(forgetful["most_forgetful"]["conversation"], "late-fees.chat");
+    assert_eq!(forgetful["most_forgetful"]["recall"], measured(forgetful)["recall"]);
+}
+
+#[test]
+fn comparing_changes_nothing_for_each_policy() {
+    let both = succeeds(&["replay", FIXTURE, "--window", "32k", "--policy", "safe,first_chars", "--json"]).stdout;
+    let both: Value = serde_json::from_str(&both).unwrap();
+    for (at, policy) in ["safe", "first_chars"].into_iter().enumerate() {
+        let alone = succeeds(&["replay", FIXTURE, "--window", "32k", "--policy", policy, "--json"]).stdout;
+        let alone: Value = serde_json::from_str(&alone).unwrap();
+        for field in ["policy", "conversations", "total", "dearest", "most_forgetful"] {
+            assert_eq!(alone[field], both["policies"][at][field], "{policy}: {field}");
+        }
+        for field in ["target", "wire", "window", "reserve", "min_tokens", "left_out", "full"] {
+            assert_eq!(alone[field], both[field], "{policy}: {field}");
+        }
+    }
+}
+
+#[test]
+fn pages_of_several_policies_are_told_apart() {
+    let folder = Folder::new();
+    let (file, one, two) = (folder.file("chat.json", SMALL), folder.at("one.jsonl"), folder.at("two.jsonl"));
+    succeeds(&["replay", &file, "--policy", "safe", "--pages", &one]);
+    succeeds(&["replay", &file, "--policy", "none,safe", "--pages", &two]);
+    let (one, two) = (fs::read_to_string(one).unwrap(), fs::read_to_string(two).unwrap());
+    let told: Vec<_> = lines(&two).iter().map(|it| format!("{} {}", it["policy"], it["turn"])).collect();
+    assert_eq!(told, ["\"none\" 0", "\"none\" 1", "\"safe\" 0", "\"safe\" 1"]);
+    let of_safe = two.lines().skip(2).map(|line| line.replace("\"policy\":\"safe\",", "") + "\n");
+    assert_eq!(of_safe.collect::<String>(), one);
+}
+
+#[test]
+fn policies_of_the_same_name_are_told_by_their_files() {
+    let folder = Folder::new();
+    let (file, policy) = (folder.file("chat.json", SMALL), folder.file("a.json", FORGETFUL));
+    let other = folder.file("b.json", FORGETFUL.replace("\"messages\": 1", "\"messages\": 2"));
+    let ran = succeeds(&["replay", &file, "--policy", &format!("{policy},safe,{other}"), "--json"]);
+    let report: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let names: Vec<&Value> = report["policies"].as_array().unwrap().iter().map(|it| &it["policy"]).collect();
+    assert_eq!(names, [policy.as_str(), "safe", other.as_str()]);
+    mentions(
+        &fails(3, &["replay", &file, "--policy", "none,saef"]),
+        &["unknown policy \"saef\"", "did you mean \"safe\"?"],
+    );
+    mentions(&fails(2, &["replay", &file, "--policy", "none,"]), &["--policy"]);
+}
+
+#[test]
+fn short_conversations_can_be_left_out() {
+    let folder = Folder::new();
+    let short = folder.file("short.json", SMALL);
+    let ran = succeeds(&["replay", &short, FIXTURE, "--min-tokens", "1k"]);
+    mentions(&ran.stdout, &["late-fees.chat", "left out, since they have fewer than 1 000 tokens of four bytes: 1"]);
+    assert!(!ran.stdout.contains("short"), "{}", ran.stdout);
+    let ran = succeeds(&["replay", &short, FIXTURE, "--min-tokens", "1m", "--policy", "none,safe", "--json"]);
+    let report: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!((&report["left_out"], &report["min_tokens"]), (&2.into(), &1_000_000.into()));
+    assert_eq!(report["policies"][1]["total"]["conversations"], 0);
+    let ran = succeeds(&["replay", &short, "--min-tokens", "1m", "--policy", "none,safe", "--each"]);
+    mentions(&ran.stdout, &["conversations: 0", "left out"]);
+}
+
+#[test]
+fn the_dearest_and_the_most_forgetful_are_named() {
+    let folder = Folder::new();
+    let (short, brief) = (folder.file("short.json", SMALL), folder.file("brief.policy.json", BRIEF));
+    let ran = succeeds(&["replay", &short, FIXTURE, "--policy", &brief]);
+    mentions(&ran.stdout, &["dearest: short (cost 1.000)", "most forgetful: late-fees.chat (recall 0."]);
+}
+
+#[test]
+fn the_picture_names_every_policy_and_needs_nothing_else() {
+    let folder = Folder::new();
+    let odd = folder.file("odd.json", FORGETFUL.replace("forgetful", "a<b>&c"));
+    let out = folder.at("plot.svg");
+    succeeds(&["replay", FIXTURE, "--policy", "safe,first_chars", "--policy", &odd, "--plot", &out]);
+    let picture = fs::read_to_string(&out).unwrap();
+    mentions(
+        &picture,
+        &["<svg xmlns=", ">safe</text>", ">first_chars</text>", ">a&lt;b&gt;&amp;c</text>", ">full history<"],
+    );
+    mentions(&picture, &["prefers-color-scheme:dark", "recall 0.", "</svg>"]);
+    for outside in ["href", "url(", "@import", "<script"] {
+        assert!(!picture.contains(outside), "{outside}");
+    }
+    assert_eq!(folder.names(), ["odd.json", "plot.svg"]);
+    let told = fails(3, &["replay", &odd, "--plot", &odd]);
+    mentions(&told, &["is one of the files to read"]);
+    mentions(&fails(1, &["replay", FIXTURE, "--plot", &folder.at("no/plot.svg")]), &["cannot write"]);
+}
+
+#[test]
+fn the_report_is_the_same_every_time() {
+    let folder = Folder::new();
+    let talks: String = (0..20).map(|nth| format!("{{\"id\":\"{nth}\",{}\n", &SMALL.replace('\n', "")[1..])).collect();
+    let args = ["replay", &folder.file("talks.jsonl", talks), FIXTURE, "--policy", "none,safe,first_chars", "--json"];
+    let first = succeeds(&args).stdout;
+    for _ in 0..3 {
+        assert_eq!(succeeds(&args).stdout, first);
+    }
 }

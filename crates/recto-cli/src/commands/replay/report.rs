@@ -1,108 +1,184 @@
-//! What replayed conversations cost, as a table or as data.
+//! What replayed conversations cost and forget, as data.
 
 use crate::codes::Code;
 use crate::failure::Failure;
 use crate::settings::Settings;
-use crate::table::{self, Side};
 use crate::{source, talk};
 use recto::Tokens;
 use recto::receipt::{Overflow, Receipt};
+use recto::replay::recall::Score;
 use recto::wire::Wire;
 use serde::Serialize;
-use std::fmt;
 use std::path::Path;
 
 /// How many pages that don't fit are told in full.
 const OVERFLOWS_TOLD_MAX: usize = 3;
-/// How much of a name a table shows, in columns of a terminal.
-const NAME_WIDTH_MAX: usize = 40;
 
 /// The sums of a replay; `recto replay --help` tells its shape as JSON.
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 pub(super) struct Report {
-    target: String,
-    wire: Wire,
-    window: Option<Tokens>,
-    reserve: Option<Tokens>,
-    policy: String,
-    conversations: Vec<Row>,
-    total: Total,
+    pub(super) about: About,
+    /// One for each policy, in the order they were named.
+    pub(super) outcomes: Vec<Outcome>,
+}
+
+/// What all policies have in common.
+#[derive(Debug, Serialize)]
+pub(super) struct About {
+    pub(super) target: String,
+    pub(super) wire: Wire,
+    pub(super) window: Option<Tokens>,
+    pub(super) reserve: Option<Tokens>,
+    pub(super) min_tokens: Option<Tokens>,
+    /// How many conversations are shorter than that.
+    pub(super) left_out: usize,
+    /// What it would cost to send the full history at every call.
+    pub(super) full: Score,
+    /// Whether anything is known about what the target costs.
+    #[serde(skip)]
+    pub(super) has_prices: bool,
+}
+
+/// What came of one policy.
+#[derive(Debug, Serialize)]
+pub(super) struct Outcome {
+    pub(super) policy: String,
+    pub(super) conversations: Vec<Row>,
+    pub(super) total: Total,
+    pub(super) dearest: Option<Dearest>,
+    pub(super) most_forgetful: Option<MostForgetful>,
+}
+
+/// The conversation with the highest cost.
+#[derive(Debug, Serialize)]
+pub(super) struct Dearest {
+    pub(super) conversation: String,
+    pub(super) cost: f64,
+}
+
+/// The conversation with the lowest recall.
+#[derive(Debug, Serialize)]
+pub(super) struct MostForgetful {
+    pub(super) conversation: String,
+    pub(super) recall: f64,
 }
 
 /// The sums of one conversation.
 #[derive(Debug, Serialize)]
 pub(super) struct Row {
-    conversation: String,
+    pub(super) conversation: String,
     file: String,
     #[serde(flatten)]
-    spent: Spent,
-    overflows: Vec<NotFitting>,
+    pub(super) spent: Spent,
+    pub(super) measured: Measured,
+    pub(super) overflows: Vec<NotFitting>,
 }
 
+/// The sums of all conversations.
 #[derive(Debug, Default, Serialize)]
-struct Total {
-    conversations: usize,
+pub(super) struct Total {
+    pub(super) conversations: usize,
     #[serde(flatten)]
-    spent: Spent,
-    overflows: usize,
+    pub(super) spent: Spent,
+    pub(super) measured: Measured,
+    pub(super) overflows: usize,
 }
 
-/// What calls cost together.
+/// What calls cost together, as the target counts.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
-struct Spent {
-    calls: usize,
-    tokens: Tokens,
-    cached: Tokens,
-    usd: f64,
+pub(super) struct Spent {
+    pub(super) calls: usize,
+    pub(super) tokens: Tokens,
+    pub(super) cached: Tokens,
+    pub(super) usd: f64,
+    /// The longest page.
+    pub(super) peak: Tokens,
+}
+
+/// What calls cost and forget, compared with the full history.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub(super) struct Measured {
+    pub(super) cost: f64,
+    pub(super) recall: f64,
+    pub(super) score: Score,
 }
 
 /// A page that doesn't fit.
 #[derive(Debug, Serialize)]
-struct NotFitting {
+pub(super) struct NotFitting {
     turn: usize,
     overflow: Overflow,
     hint: Option<String>,
 }
 
 impl Report {
-    /// Returns a report of nothing yet.
-    pub(super) fn of(settings: &Settings) -> Report {
-        Report {
-            target: settings.target.name.to_string(),
-            wire: settings.target.wire,
-            window: settings.target.window,
-            reserve: settings.reserve,
-            policy: settings.policy.name.to_string(),
-            conversations: Vec::new(),
-            total: Total::default(),
+    /// Returns a report of nothing yet: settings that differ by their policies, which are called by these names.
+    pub(super) fn of(settings: &[Settings], names: &[String], min_tokens: Option<Tokens>) -> Report {
+        let Settings { target, reserve, .. } = &settings[0];
+        let about = About {
+            target: target.name.to_string(),
+            wire: target.wire,
+            window: target.window,
+            reserve: *reserve,
+            min_tokens,
+            left_out: 0,
+            full: Score::default(),
+            has_prices: target.prices.input > 0.0,
+        };
+        Report { about, outcomes: names.iter().map(|name| Outcome::of(name)).collect() }
+    }
+
+    /// Adds a conversation, by its row under each policy, and what its full history costs.
+    pub(super) fn add(&mut self, rows: Vec<Row>, full: &Score) {
+        self.about.full.add(full);
+        for (outcome, row) in self.outcomes.iter_mut().zip(rows) {
+            outcome.add(row, &self.about.full);
         }
     }
 
-    /// Adds a conversation.
-    pub(super) fn add(&mut self, row: Row) {
-        self.total.conversations += 1;
-        self.total.spent.add(row.spent);
-        self.total.overflows += row.overflows.len();
-        self.conversations.push(row);
+    /// Returns the report as JSON: with one policy its outcome stands beside the settings.
+    pub(super) fn as_json(&self) -> Result<String, Failure> {
+        #[derive(Serialize)]
+        struct One<'r> {
+            #[serde(flatten)]
+            about: &'r About,
+            #[serde(flatten)]
+            outcome: &'r Outcome,
+        }
+        #[derive(Serialize)]
+        struct Several<'r> {
+            #[serde(flatten)]
+            about: &'r About,
+            policies: &'r [Outcome],
+        }
+        let about = &self.about;
+        match &self.outcomes[..] {
+            [outcome] => talk::as_json(&One { about, outcome }),
+            policies => talk::as_json(&Several { about, policies }),
+        }
     }
 
     /// Returns the failure of the pages that don't fit, if there are any.
     pub(super) fn into_overflow(self) -> Option<Failure> {
-        let (missing, made) = (self.total.overflows, self.total.spent.calls);
+        let sum = |of: fn(&Total) -> usize| self.outcomes.iter().map(|outcome| of(&outcome.total)).sum::<usize>();
+        let (missing, made) = (sum(|total| total.overflows), sum(|total| total.spent.calls));
         if missing == 0 {
             return None;
         }
-        let all = self.conversations.iter().flat_map(|row| row.overflows.iter().map(|it| (&row.conversation, it)));
+        let is_one = self.outcomes.len() == 1;
+        let rows = self.outcomes.iter().flat_map(|outcome| outcome.conversations.iter().map(move |row| (outcome, row)));
+        let all = rows.flat_map(|(outcome, row)| row.overflows.iter().map(move |it| (outcome, row, it)));
         let told: Vec<_> = all.take(OVERFLOWS_TOLD_MAX).collect();
         let mut failure = Failure::of(
             Code::SomeOverflow,
             format!("pages that do not fit: {missing} of {}; the others were made", missing + made),
         );
-        if let Some(hint) = told.first().and_then(|(_, it)| it.hint.clone()) {
+        if let Some(hint) = told.first().and_then(|(_, _, it)| it.hint.clone()) {
             failure = failure.hinting(hint);
         }
-        for (name, NotFitting { turn, overflow, .. }) in &told {
-            failure = failure.because(format!("{name}, turn {turn}: {overflow}"));
+        for (outcome, row, NotFitting { turn, overflow, .. }) in &told {
+            let policy = if is_one { String::new() } else { format!("{}: ", outcome.policy) };
+            failure = failure.because(format!("{policy}{}, turn {turn}: {overflow}", row.conversation));
         }
         Some(if missing > told.len() {
             failure.because(format!("and {} more; --json lists them all", missing - told.len()))
@@ -112,21 +188,59 @@ impl Report {
     }
 }
 
+impl Outcome {
+    fn of(policy: &str) -> Outcome {
+        let (conversations, total) = (Vec::new(), Total::default());
+        Outcome { policy: policy.into(), conversations, total, dearest: None, most_forgetful: None }
+    }
+
+    /// Adds a conversation; `full` is what the full history of all so far costs.
+    fn add(&mut self, row: Row, full: &Score) {
+        let Measured { cost, recall, score } = row.measured;
+        if self.dearest.as_ref().is_none_or(|it| cost > it.cost) {
+            self.dearest = Some(Dearest { conversation: row.conversation.clone(), cost });
+        }
+        if self.most_forgetful.as_ref().is_none_or(|it| recall < it.recall) {
+            self.most_forgetful = Some(MostForgetful { conversation: row.conversation.clone(), recall });
+        }
+        let total = &mut self.total;
+        total.conversations += 1;
+        total.spent.add(row.spent);
+        total.overflows += row.overflows.len();
+        let mut sum = total.measured.score;
+        sum.add(&score);
+        total.measured = Measured::of(sum, full);
+        self.conversations.push(row);
+    }
+}
+
 impl Row {
     /// Returns a conversation without calls yet.
     pub(super) fn of(name: &str, file: &Path) -> Row {
-        Row { conversation: name.into(), file: source::shown(file), spent: Spent::default(), overflows: Vec::new() }
+        let (conversation, file) = (name.into(), source::shown(file));
+        Row { conversation, file, spent: Spent::default(), measured: Measured::default(), overflows: Vec::new() }
     }
 
     /// Adds a call.
     pub(super) fn add(&mut self, receipt: &Receipt) {
         let (tokens, money) = (receipt.ledger.used(), &receipt.money);
-        self.spent.add(Spent { calls: 1, tokens, cached: money.cached, usd: money.usd });
+        self.spent.add(Spent { calls: 1, tokens, cached: money.cached, usd: money.usd, peak: tokens });
     }
 
     /// Adds a call that could not be made.
     pub(super) fn add_overflow(&mut self, turn: usize, overflow: Overflow, hint: Option<String>) {
         self.overflows.push(NotFitting { turn, overflow, hint });
+    }
+
+    /// Sets what the calls cost and forget, compared with the full history.
+    pub(super) fn measure(&mut self, score: Score, full: &Score) {
+        self.measured = Measured::of(score, full);
+    }
+}
+
+impl Measured {
+    fn of(score: Score, full: &Score) -> Measured {
+        Measured { cost: score.cost_against(full), recall: score.recall(), score }
     }
 }
 
@@ -136,42 +250,6 @@ impl Spent {
         self.tokens += more.tokens;
         self.cached += more.cached;
         self.usd += more.usd;
+        self.peak = self.peak.max(more.peak);
     }
-
-    fn cells(&self, name: &str, overflows: usize) -> [String; 7] {
-        let share = 100.0 * self.cached.0 as f64 / self.tokens.0.max(1) as f64;
-        [
-            name.into(),
-            Tokens(self.calls as u64).to_string(),
-            self.tokens.to_string(),
-            self.cached.to_string(),
-            format!("{share:.1} %"),
-            format!("{:.4}", self.usd),
-            if overflows == 0 { String::new() } else { overflows.to_string() },
-        ]
-    }
-}
-
-impl fmt::Display for Report {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let window = self.window.map_or("unbounded".into(), |window| window.to_string());
-        writeln!(f, "{}, window {window}, policy {}\n", self.target, self.policy)?;
-        let last = if self.total.overflows == 0 { "" } else { "don't fit" };
-        let heads = ["conversation", "calls", "tokens", "cached", "share", "USD", last].map(String::from);
-        let mut lines = vec![heads];
-        lines.extend(
-            self.conversations.iter().map(|row| row.spent.cells(&short(&row.conversation), row.overflows.len())),
-        );
-        if self.conversations.len() != 1 {
-            let name = format!("{} conversations", self.total.conversations);
-            lines.push(self.total.spent.cells(&name, self.total.overflows));
-        }
-        let [left, right] = [Side::Left, Side::Right];
-        f.write_str(&table::aligned(&lines, [left, right, right, right, right, right, right]))
-    }
-}
-
-/// A name on one line, not too wide.
-fn short(name: &str) -> String {
-    table::cut(&talk::harmless(&name.replace('\n', "\\n")), NAME_WIDTH_MAX)
 }
