@@ -87,14 +87,15 @@ OpenAI chat has them, whatever the wire; with several policies \"policy\" stands
 appears when all pages are written; after an error or Ctrl-C it is as it was before. (A device or
 pipe is written directly.)
 
-Tokens are the whole input of all calls; cached is what stood unchanged at the beginning of the
-page of the call before. USD is what that input costs at the model's prices, if the provider's cache
-holds all of it.
+Tokens are the whole input of all calls, as the model's provider would count it; cached is what of
+it stood unchanged at the beginning of the page of the call before.
 
-Cost and recall compare with the full history, sent at every call. For the cost a token is four
-bytes, a cached one costs 0.1 and any other 1.25, whatever the model. Recall says how much of what
-the agent took up again stood on the page that led to it: names, numbers, quoted texts, phrases of
-four words, and whole lines; it is the mean of these five.
+USD is money, at the prices of the model that --for names: what that input costs, if the provider's
+cache holds all it can. Cost is no money but a share of the full history, sent at every call: 0.7
+saves 30 %. It is the same for every model, so that policies can be compared: a token is four bytes,
+a cached one counts 0.1 and any other 1.25. Recall says how much of what the agent took up again
+stood on the page that led to it: names, numbers, quoted texts, phrases of four words, and whole
+lines; it is the mean of these five, and 1 with the full history.
 
 With --json one object is printed:
   target, wire, window, reserve, min_tokens, policy

@@ -1,20 +1,25 @@
 //! What expiry saves: every event as a line, and the total in the end.
-#![expect(clippy::print_stdout, reason = "an example is there to show")]
 
 use recto::entry::Call;
 use recto::event::{Event, Listener};
 use recto::expiry::{Expiry, ExpiryAction, ExpiryRule};
 use recto::reduce::Expire;
 use recto::{Entry, Error, Log, Policy, Reader, Request, Target, Tokenizer, Tokens, compile, plan};
+use std::io::Write;
 
-fn main() -> Result<(), Error> {
+pub(crate) fn main() -> Result<(), Box<dyn std::error::Error>> {
+    writeln!(std::io::stdout(), "{}", told()?)?;
+    Ok(())
+}
+
+/// Returns the events, and what they have saved.
+pub(crate) fn told() -> Result<String, Error> {
     let (mut lines, mut saved) = (Vec::new(), Tokens(0));
     converse(Listener::new(|event: &Event| {
         lines.push(event.to_string());
         saved += event.saved();
     }))?;
-    println!("{}\n{saved} tokens saved in every call from then on", lines.join("\n"));
-    Ok(())
+    Ok(format!("{}\n{saved} tokens saved in every call from then on", lines.join("\n")))
 }
 
 /// An agent that searches, and goes on talking about what it found.

@@ -8,17 +8,18 @@
 //! Everything is counted in tokens at the price of plain input.
 
 use crate::edit::{Change, Edit, Reason, Turn};
-use crate::entry::{Part, Seq, Span};
-use crate::fragment::{Fragments, Placement};
+use crate::entry::{Part, Role, Seq, Span};
+use crate::fragment::{Fragments, Placement, Priority};
 use crate::item::Item;
+use crate::page::{Message, Page};
 use crate::reader::Reader;
 use crate::reduce::Candidate;
 use crate::request::Request;
 use crate::target::{Caching, EditsPast, Target};
 use crate::tokens::Tokens;
-use crate::view::View;
+use crate::view::{Place, View};
 use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// The numbers by which a policy waits.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -102,12 +103,12 @@ impl Moment {
 
 /// The items of a view as the provider's cache sees them.
 #[derive(Debug)]
-pub(crate) struct Held<'a> {
+pub(crate) struct Cached<'a> {
     request: &'a Request<'a>,
     rates: Rates,
     /// What each item costs, and what reasoning of it goes when something before it changes.
-    items: Vec<HeldItem>,
-    places: HashMap<Seq, usize>,
+    items: Vec<CachedItem>,
+    places: HashMap<Seq, Place>,
     cost: Tokens,
     /// The first item that a session of the provider doesn't hold: what lies before can't be changed.
     first: usize,
@@ -119,30 +120,35 @@ pub(crate) struct Held<'a> {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct HeldItem {
+struct CachedItem {
     seq: Seq,
     cost: Tokens,
     bound: Tokens,
 }
 
-impl<'a> Held<'a> {
-    pub(crate) fn of(view: &View<'_>, request: &'a Request<'a>) -> Held<'a> {
+impl<'a> Cached<'a> {
+    pub(crate) fn of(view: &View<'_>, request: &'a Request<'a>) -> Cached<'a> {
         let items = view.items();
         let is_seen = |seq: Seq| request.reader.age(seq) > 0;
         let session = request.held();
         let first = session.map_or(0, |it| items.iter().position(|item| !it.holds(item.seq())).unwrap_or(items.len()));
         let end = items.iter().position(|item| item.is_shown() && !is_seen(item.last_seq())).unwrap_or(items.len());
         let binds = request.target.edits_past == EditsPast::DropsLaterReasoning;
-        let held = |item: &Item<'_>| HeldItem {
-            seq: item.seq(),
-            cost: item.cost(),
-            bound: if binds { bound_reasoning(item) } else { Tokens(0) },
+        let thinks = |message: &Message| message.parts.iter().any(|part| matches!(part, Part::Reasoning(_)));
+        let thoughts = request.previous.map(|page| page.messages.iter().filter(|it| thinks(it)).map(|it| it.seq));
+        let thoughts: Option<HashSet<Option<Seq>>> = thoughts.map(Iterator::collect);
+        let held = |item: &Item<'_>| {
+            let bound = if binds { bound_reasoning(item) } else { Tokens(0) };
+            // What an earlier cut has cost is not held any more, and not lost again.
+            let is_gone = thoughts.as_ref().is_some_and(|it| is_seen(item.seq()) && !it.contains(&Some(item.seq())));
+            let (gone, bound) = if is_gone { (bound, Tokens(0)) } else { (Tokens(0), bound) };
+            CachedItem { seq: item.seq(), cost: item.cost() - gone, bound }
         };
-        Held {
+        Cached {
             request,
             rates: Rates::of(request.target),
             items: items.iter().map(held).collect(),
-            places: view.places().into_iter().map(|(seq, (item, _))| (seq, item)).collect(),
+            places: view.places(),
             cost: view.cost(),
             first,
             end: end.max(first),
@@ -213,7 +219,7 @@ impl<'a> Held<'a> {
     fn placed(&self, candidates: &[Candidate]) -> Vec<Placed> {
         let now = self.request.reader.turn();
         let placed = candidates.iter().filter_map(|it| {
-            let item = *self.places.get(&it.seq)?;
+            let (item, _) = *self.places.get(&it.seq)?;
             let calls = now.0.saturating_sub(it.due.max(self.started).0) as f64;
             let rent = it.saves.0 as f64 * self.rates.read * calls;
             (self.first..self.end).contains(&item).then_some(Placed { item, saves: it.saves, rent })
@@ -344,11 +350,21 @@ fn is_cold(request: &Request<'_>) -> bool {
     }
     let Some(previous) = request.previous else { return false };
     let tools = |tools: Option<&crate::tool::Tools>| tools.map(|tools| tools.digest);
+    tools(request.tools) != tools(previous.tools.as_ref()) || has_other_head(request, previous)
+}
+
+/// Whether other fragments stand at the head than on the page before.
+fn has_other_head(request: &Request<'_>, previous: &Page) -> bool {
     let list = request.fragments.map(Fragments::list).unwrap_or_default();
-    let head = list.iter().filter(|it| it.fragment.placement == Placement::Head && !it.is_empty());
-    let has_other_head =
-        head.zip(&previous.messages).any(|(new, old)| old.seq.is_some() || *old.parts != [new.part.clone()]);
-    tools(request.tools) != tools(previous.tools.as_ref()) || has_other_head
+    let mut old = previous.messages.iter().take_while(|message| message.seq.is_none()).peekable();
+    for new in list.iter().filter(|it| it.fragment.placement == Placement::Head && !it.is_empty()) {
+        let stands = old.next_if(|old| *old.parts == [new.part.clone()]).is_some();
+        // One that may be left out had no room then, and has none now.
+        if !stands && new.fragment.priority == Priority::Required {
+            return true;
+        }
+    }
+    old.next().is_some_and(|message| message.role == Role::System)
 }
 
 /// A cut that was made: what was due behind it and stayed, stayed because it was worth it.

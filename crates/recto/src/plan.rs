@@ -2,7 +2,7 @@
 
 use crate::edit::{Change, Edit};
 use crate::error::Error;
-use crate::pays::{Held, Moment, NotPaid, Waiting};
+use crate::pays::{Cached, Moment, NotPaid, Waiting};
 use crate::policy::Apply;
 use crate::reader::Decided;
 use crate::receipt::Warning;
@@ -61,10 +61,10 @@ fn plan_within(request: &Request<'_>, room: Tokens, bound: Tokens, is_final: boo
     }
     let settled = edits.len();
     let must_fit = !view.window.is_complete || view.cost() > room;
-    let held = (request.policy.apply == Apply::WhenItPays).then(|| Held::of(&view, request));
-    let moment = match (&held, request.policy.apply) {
-        (Some(held), _) if may_cut => held.moment(&foreseen(&view, request), must_fit),
-        (Some(held), _) => held.unpaid(),
+    let cached = (request.policy.apply == Apply::WhenItPays).then(|| Cached::of(&view, request));
+    let moment = match (&cached, request.policy.apply) {
+        (Some(cached), _) if may_cut => cached.moment(&foreseen(&view, request), must_fit),
+        (Some(cached), _) => cached.unpaid(),
         (None, Apply::Never) => Moment::from(view.items().len()),
         (None, _) => Moment::from(0),
     };
@@ -78,8 +78,8 @@ fn plan_within(request: &Request<'_>, room: Tokens, bound: Tokens, is_final: boo
         view.apply(&proposed);
         edits.extend(proposed);
     }
-    if let Some(held) = &held {
-        match held.confirm(&moment, &edits[settled..]) {
+    if let Some(cached) = &cached {
+        match cached.confirm(&moment, &edits[settled..]) {
             Ok(cut) => edits.splice(settled..settled, cut).for_each(drop),
             // The guess was too high.
             Err(NotPaid) => return plan_within(request, room, bound, is_final, false),

@@ -453,12 +453,13 @@ impl Receipt {
         let same = (!prefix.tools_changed).then_some(prefix.messages);
         let expected = calibration.map_or(ledger.used(), |it| it.expected);
         let fates = fates::rows(view, page, request);
-        let savings = Savings::of(&fates, expected, request);
+        let money = Money::of(page, ledger.used(), expected, same, request);
+        let savings = Savings::of(&fates, expected, &money, &prefix, request);
         Receipt {
             target: request.target.name.clone(),
             policy: request.policy.name.clone(),
             mode: page.mode,
-            money: Money::of(page, ledger.used(), expected, same, request),
+            money,
             calibration,
             prefix,
             ledger,

@@ -5,22 +5,30 @@ use crate::failure::Failure;
 use crate::settings::Settings;
 use crate::subject::{Asked, Subject, Which};
 use crate::talk;
+use recto::edit::{Change, Reason};
 use recto::entry::Piece;
+use recto::expand::{Ask, TOOL_NAME, expand};
 use recto::page::Message;
 use recto::receipt::{Fate, FateRow};
 use recto::transcript;
-use recto::{Part, Policy, Role, Seq, Span, Target, Tokens};
+use recto::{Part, Policy, Reader, Request, Role, Seq, Span, Target, Tokens};
 
 const TRANSCRIPT: &str = include_str!("../../../../fixtures/late-fees.chat.json");
 const NAME: &str = "late-fees";
 /// What the last question of the conversation asks for, and where it stands.
 const ASKED_FOR: [(Seq, &str); 2] = [(Seq(6), "the nightly log"), (Seq(26), "the October list from /v1/fees")];
+/// What a model would ask for, to answer it.
+const ASKED_BACK: &str = r#"{"handle": "m6", "search": "ERROR replay"}"#;
 /// The smaller of the two windows.
 const SMALL: Tokens = Tokens(32_000);
 /// How much of a message is shown, in characters.
 const LINE_CHARS_MAX: usize = 88;
 /// How much of a shortened result is shown, in lines.
-const RESULT_LINES_MAX: usize = 4;
+const RESULT_LINES_MAX: usize = 8;
+/// How much of what was asked back is shown, in lines.
+const ANSWER_LINES_MAX: usize = 5;
+/// And of each of these lines, in characters.
+const ANSWER_CHARS_MAX: usize = 110;
 
 const INTRO: &str = "\
 Before each call, an agent must choose what its model reads: the page. Recto makes that page from the
@@ -30,13 +38,14 @@ whole history, by rules, and gives a receipt that accounts for every entry.
 const NEXT_STEPS: &str = "\
 What to try next, in the folder of the repository
 
-  recto explain fixtures/late-fees.chat.json --window 32000 --policy first_chars
+  recto explain fixtures/late-fees.chat.json --window 32000
                                           the second receipt again; other numbers give other pages
-  recto compile fixtures/late-fees.chat.json --window 32000 --policy first_chars
+  recto compile fixtures/late-fees.chat.json --window 32000
                                           the page itself, as a request body
+  recto policy list                       what else can be done with what is old
   recto compile YOUR.json --input 'Next?' the next page of a conversation of your own
-  recto replay YOUR.jsonl --pages pages.jsonl
-                                          every page of whole conversations, and what they cost
+  recto replay YOUR.jsonl --policy safe,default,frugal
+                                          what whole conversations would have cost, and what their pages forgot
   recto --help                            all commands, and the exit codes";
 
 /// Tells what pages and receipts are, on the bundled conversation.
@@ -47,15 +56,21 @@ pub(crate) fn run() -> Result<(), Failure> {
 fn story() -> Result<String, Failure> {
     let model = || Target::named("gpt-4o").ok_or_else(|| Failure::of(Code::Defect, "gpt-4o is not built in"));
     let whole = Settings { target: model()?, policy: Policy::safe(), reserve: None };
-    let small = model()?.with_window(Some(SMALL));
-    let small = Settings { target: small, policy: Policy::first_chars(), reserve: None };
+    let small = Settings { target: model()?.with_window(Some(SMALL)), policy: Policy::usual(), reserve: None };
     let subject = subject(&whole)?;
-    let mut parts = vec![INTRO.to_string(), introduced(&subject)];
-    for (number, settings) in [whole, small].iter().enumerate() {
-        let asked = subject.page(Which::Next, settings)?;
-        parts.push(chapter(number + 1, &subject, &asked, settings));
-    }
-    parts.push(NEXT_STEPS.to_string());
+    let first = subject.page(Which::Next, &whole)?;
+    let second = subject.page(Which::Next, &small)?;
+    let mut calls = subject.replay(&small);
+    calls.by_ref().for_each(drop);
+    let parts = [
+        INTRO.to_string(),
+        introduced(&subject),
+        chapter(1, &subject, &first, &whole),
+        chapter(2, &subject, &second, &small),
+        batches(calls.reader()),
+        asked_back(&subject, calls.reader(), &small)?,
+        NEXT_STEPS.to_string(),
+    ];
     Ok(parts.join("\n"))
 }
 
@@ -91,7 +106,7 @@ fn chapter(number: usize, subject: &Subject, asked: &Asked, settings: &Settings)
         indented(&what_happened(&receipt.fates)),
         excerpt(&asked.compiled.page.messages)
     );
-    text.push_str(&shortest(&receipt.fates, &asked.compiled.page.messages));
+    text.push_str(&shortened(&receipt.fates, &asked.compiled.page.messages));
     text.push_str("\nThe question is about two results from the morning:\n");
     for (seq, what) in ASKED_FOR {
         let tokens = subject.log.get(seq).map_or(Tokens(0), |entry| entry.cost);
@@ -106,20 +121,24 @@ fn chapter(number: usize, subject: &Subject, asked: &Asked, settings: &Settings)
 }
 
 fn what_happened(fates: &[FateRow]) -> String {
-    let entries = |fate: Fate| fates.iter().filter(|row| row.fate == fate).map(|row| row.entries).sum::<u64>();
-    let (shown, changed, hidden) = (entries(Fate::Shown), entries(Fate::Changed), entries(Fate::NotShown));
-    if changed + hidden == 0 {
+    let entries =
+        |is: &dyn Fn(&FateRow) -> bool| fates.iter().filter(|row| is(row)).map(|row| row.entries).sum::<u64>();
+    let shown = entries(&|row| row.fate == Fate::Shown);
+    let cut = entries(&|row| row.fate == Fate::Changed && &*row.by == "excerpt");
+    let changed = entries(&|row| row.fate == Fate::Changed) - cut;
+    let hidden = entries(&|row| row.fate == Fate::NotShown);
+    if cut + changed + hidden == 0 {
         return "Everything fits, so everything is shown as it was said.".into();
     }
-    let mut lines = vec![format!("All of it would not fit. Entries shown as they were said: {shown}.")];
-    if changed > 0 {
-        lines.push(format!("Old tool results that keep only their beginning: {changed}."));
-    }
-    if hidden > 0 {
-        lines.push(format!("Left out, because they lie below the floor, where this page begins: {hidden}."));
-    }
-    lines.push("Instructions, the first request and the user's last words stay. The log keeps it all.".into());
-    lines.join("\n")
+    let told = [
+        (cut, "Old results and calls, of which the lines stay that say what nothing else on the page says:"),
+        (changed, "Results that were given again later or before, and are pointers now:"),
+        (hidden, "Left out, because they lie below the floor, where this page begins:"),
+    ];
+    let told = told.iter().filter(|(entries, _)| *entries > 0).map(|(entries, what)| format!("{what} {entries}."));
+    let first = format!("All of it would not fit. Entries shown as they were said: {shown}.");
+    let last = "Instructions, the first request and the user's last words stay. The log keeps it all.";
+    [first].into_iter().chain(told).chain([last.to_string()]).collect::<Vec<_>>().join("\n")
 }
 
 /// The first and the last messages, one line each.
@@ -134,23 +153,56 @@ fn excerpt(messages: &[Message]) -> String {
     text
 }
 
-/// The result that was shortened most, as the page shows it.
-fn shortest(fates: &[FateRow], messages: &[Message]) -> String {
-    let changed = fates.iter().filter(|row| row.fate == Fate::Changed);
-    let Some(row) = changed.max_by_key(|row| row.before - row.after) else { return String::new() };
-    let Some(message) = messages.iter().find(|message| message.seq == Some(row.span.first)) else {
-        return String::new();
-    };
+/// The result that was shortened most, and the one of which most is left, as the page shows them.
+fn shortened(fates: &[FateRow], messages: &[Message]) -> String {
+    let changed = || fates.iter().filter(|row| row.fate == Fate::Changed);
+    let most = changed().max_by_key(|row| row.before - row.after);
+    let least = changed().max_by_key(|row| row.after);
+    let told: String = most.into_iter().chain(least).filter_map(|row| as_shown(row, messages)).collect();
+    if told.is_empty() { told } else { format!("\nThe result that lost most, and the one that kept most:\n{told}") }
+}
+
+fn as_shown(row: &FateRow, messages: &[Message]) -> Option<String> {
+    let message = messages.iter().find(|message| message.seq == Some(row.span.first))?;
     let text = text_of(&message.parts);
-    let mut lines: Vec<String> = text.lines().take(RESULT_LINES_MAX).map(cut).collect();
-    lines.push("…".into());
-    lines.extend(text.lines().last().map(cut));
     let heading = format!("{} tokens instead of {}:", row.after, row.before);
+    let lines = beginning(&text, RESULT_LINES_MAX, LINE_CHARS_MAX);
+    Some(format!("  {}\n{}\n", labelled(message, &heading), indented(&indented(&lines))))
+}
+
+/// The first lines of a text, and how many there are more.
+fn beginning(text: &str, lines_max: usize, chars_max: usize) -> String {
+    let mut lines: Vec<String> = text.lines().take(lines_max).map(|line| cut(line, chars_max)).collect();
+    let more = text.lines().count() - lines.len();
+    lines.extend((more > 0).then(|| format!("({more} more lines)")));
+    lines.join("\n")
+}
+
+/// When the reductions were made, and why then.
+fn batches(reader: &Reader) -> String {
+    let cuts = reader.decisions().iter().filter(|it| matches!(it.edit.change, Change::Cut { .. }));
+    let (paid, forced): (Vec<_>, Vec<_>) = cuts.partition(|it| matches!(it.edit.why, Reason::Pays { .. }));
     format!(
-        "\nA result that is shortened:\n  {}\n{}\n",
-        labelled(message, &heading),
-        indented(&indented(&lines.join("\n")))
+        "Each change of the past makes the provider write what stands behind it again, so changes wait for each other.\n\
+         In {} calls there were {}: {} once waiting had cost more than that, {} because the page would not have fitted.\n",
+        reader.turn().0,
+        paid.len() + forced.len(),
+        paid.len(),
+        forced.len()
     )
+}
+
+/// What a model is told that asks for something back.
+fn asked_back(subject: &Subject, reader: &Reader, settings: &Settings) -> Result<String, Failure> {
+    let request = Request::new(&subject.log, reader, &settings.policy, &settings.target);
+    let request = Request { tools: subject.tools.as_ref(), ..request };
+    let answer = Ask::from_call(ASKED_BACK).and_then(|ask| expand(&request, &ask));
+    let answer = answer.map_err(|refusal| Failure::of(Code::Defect, refusal.to_string()))?;
+    Ok(format!(
+        "Nothing is lost. A host that uses the library offers its model the tool {TOOL_NAME}, and the model asks by\n\
+         handle for all, some lines, some items or a search. {TOOL_NAME} {ASKED_BACK} answers:\n{}\n",
+        indented(&beginning(&answer.text, ANSWER_LINES_MAX, ANSWER_CHARS_MAX))
+    ))
 }
 
 fn labelled(message: &Message, text: &str) -> String {
@@ -160,7 +212,7 @@ fn labelled(message: &Message, text: &str) -> String {
 
 /// What a message says, on one line.
 fn line_of(parts: &[Part]) -> String {
-    cut(&text_of(parts).split_whitespace().collect::<Vec<_>>().join(" "))
+    cut(&text_of(parts).split_whitespace().collect::<Vec<_>>().join(" "), LINE_CHARS_MAX)
 }
 
 fn text_of(parts: &[Part]) -> String {
@@ -180,8 +232,8 @@ fn piece_text(piece: &Piece) -> Option<&str> {
     }
 }
 
-fn cut(line: &str) -> String {
-    match line.char_indices().nth(LINE_CHARS_MAX) {
+fn cut(line: &str, chars_max: usize) -> String {
+    match line.char_indices().nth(chars_max) {
         Some((at, _)) => format!("{}…", &line[..at]),
         None => line.into(),
     }

@@ -3,9 +3,10 @@ use crate::run::{mentions, succeeds};
 #[test]
 fn the_demo_tells_of_both_windows_and_ends_by_itself() {
     let ran = succeeds(&["demo"]);
-    mentions(&ran.stdout, &["194 messages", "window 128 000, policy safe", "window 32 000, policy first_chars"]);
+    mentions(&ran.stdout, &["194 messages", "window 128 000, policy safe", "window 32 000, policy default"]);
     mentions(&ran.stdout, &["recto explain fixtures/late-fees.chat.json --window 32000", "recto compile"]);
-    mentions(&ran.stdout, &["is on the page, whole", "A result that is shortened:", "; recto_expand m"]);
+    mentions(&ran.stdout, &["is on the page, whole", "The result that lost most", "; recto_expand m6]"]);
+    mentions(&ran.stdout, &["of 307 lines hold \"ERROR replay\"", "loan=L-20902 charged=900 tally=500"]);
     assert_eq!(ran.stderr, "");
     assert!(!ran.stdout.contains('\u{1b}'), "contents must not steer the terminal");
 }

@@ -400,3 +400,27 @@ fn the_report_is_the_same_every_time() {
         assert_eq!(succeeds(&args).stdout, first);
     }
 }
+
+#[test]
+fn what_is_cached_is_a_share_of_what_the_provider_counts() {
+    let total = |model: &str| {
+        let ran = succeeds(&["replay", FIXTURE, "--for", model, "--policy", "none", "--json"]);
+        let report: Value = serde_json::from_str(&ran.stdout).unwrap();
+        let field = |name: &str| report["total"][name].as_u64().unwrap();
+        (field("tokens"), field("cached"), field("peak"))
+    };
+    // Claude's vocabulary is not published: our count times a factor is what to expect of it.
+    let (tokens, cached, peak) = total("claude-sonnet-4-6");
+    assert!(tokens / 2 < cached && cached < tokens, "{cached} of {tokens}");
+    assert!(peak <= tokens / 20, "{peak} of {tokens}");
+    let last =
+        succeeds(&["explain", FIXTURE, "--turn", "80", "--for", "claude-sonnet-4-6", "--policy", "none", "--json"]);
+    let receipt: Value = serde_json::from_str(&last.stdout).unwrap();
+    assert_eq!(receipt["calibration"]["expected"].as_u64(), Some(peak));
+    let money = &receipt["money"];
+    let sum: u64 = ["cached", "written", "plain"].iter().map(|kind| money[kind].as_u64().unwrap()).sum();
+    assert_eq!(sum, peak);
+    // Where we count as the provider does, both are the same as on the receipt's ledger.
+    let (tokens, cached, _) = total("gpt-4o");
+    assert!(tokens / 2 < cached && cached < tokens, "{cached} of {tokens}");
+}

@@ -1,9 +1,10 @@
 //! The policies that come with Recto.
 
-use super::{Policy, Sections, StatusRule, TraceRule};
-use crate::entry::Section;
+use super::{Decorate, Policy, Sections, StatusRule, Step, TraceRule};
+use crate::entry::{EntryKind, Section};
 use crate::error::Error;
-use crate::reduce::{Excerpt, Expire, FitWindow, Grain, Marker};
+use crate::expiry::{Expiry, ExpiryAction, ExpiryRule};
+use crate::reduce::{Excerpt, Expire, FitWindow, Grain, Identical, Marker, Superseded};
 use crate::tokens::Tokens;
 
 /// Name, what it is for, and how it is made.
@@ -28,6 +29,17 @@ const PRESETS: &[Preset] = &[
         "drops the oldest exchanges until the rest fits; failed answers stay, with a note",
         Policy::deepchat_today,
     ),
+    (
+        "protect_40k",
+        "old results go once 20,000 tokens can, but for the newest 40,000, as opencode does; then as safe",
+        Policy::protect_40k,
+    ),
+    (
+        "clear_over_100k",
+        "all results but the newest 3 go over 100,000 tokens, as Anthropic's context editing does; then as safe",
+        Policy::clear_over_100k,
+    ),
+    ("mask_10", "all results but the newest 10 go, as SWE-agent masks observations; then as safe", Policy::mask_10),
     ("mj_doc", "results expire at once, as set for each action; nothing does unless it is set", Policy::mj_doc),
 ];
 
@@ -65,7 +77,11 @@ impl Policy {
     }
 
     fn excerpting(name: &str, excerpt: Excerpt) -> Policy {
-        Policy { reduce: vec![excerpt.into(), FitWindow::default().into()], name: name.into(), ..Policy::safe() }
+        // Entries may say themselves when they expire.
+        let expire = Expire::by_rules([]).into();
+        let (identical, superseded) = (Identical::default().into(), Superseded::default().into());
+        let reduce = vec![expire, identical, superseded, excerpt.into(), FitWindow::default().into()];
+        Policy { reduce, name: name.into(), ..Policy::safe() }
     }
 
     /// Returns the policy that shortens old tool results first, in batches, and drops exchanges last.
@@ -73,6 +89,31 @@ impl Policy {
         let expire = Expire { finished_runs: true, minimum: Tokens(4_000), ..Expire::first_chars(4, 500) };
         let safe = Policy::safe();
         Policy { reduce: vec![expire.into(), FitWindow::default().into()], name: "first_chars".into(), ..safe }
+    }
+
+    /// Returns the policy with opencode's numbers: results go, but for the newest 40,000 tokens of them, in batches of
+    /// at least 20,000. What users say stays, unless it would not fit.
+    pub fn protect_40k() -> Policy {
+        let (protect, minimum) = (Tokens(40_000), Tokens(20_000));
+        Policy::removing("protect_40k", Expire { protect, minimum, ..seen_results() })
+    }
+
+    /// Returns the policy with the numbers of Anthropic's context editing: once history is over 100,000 tokens, results
+    /// go, but for the newest three that the model has seen. What users say stays, unless it would not fit.
+    pub fn clear_over_100k() -> Policy {
+        Policy::removing("clear_over_100k", seen_results().keep_last(3).when_over(Tokens(100_000)))
+    }
+
+    /// Returns the policy that masks observations, as SWE-agent does: all results go but the newest ten that the model
+    /// has seen. What users say stays, unless it would not fit.
+    pub fn mask_10() -> Policy {
+        Policy::removing("mask_10", seen_results().keep_last(10))
+    }
+
+    /// Results go as soon as they may, and leave a stub.
+    fn removing(name: &str, expire: impl Into<Step>) -> Policy {
+        let reduce = vec![expire.into(), FitWindow::default().into()];
+        Policy { reduce, name: name.into(), ..Policy::safe() }.immediately()
     }
 
     /// Returns the policy that shows the conversation, and of traces only the current run's.
@@ -129,6 +170,12 @@ impl Policy {
             Error::settings(format!("unknown policy {name:?}"), format!("known policies: {}", known.join(", ")))
         })
     }
+}
+
+/// Tool results go once the model has seen them, and leave a stub; nothing else does.
+fn seen_results() -> Expire {
+    let remove = Expiry { after: 0, action: ExpiryAction::Remove };
+    Expire::by_rules([ExpiryRule { kind: Some(EntryKind::ToolResult), ..remove.into() }])
 }
 
 /// History goes until it just fits: cheap to say, dear to cache.

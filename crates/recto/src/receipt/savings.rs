@@ -1,7 +1,9 @@
 //! Savings: what this call would cost without what was decided, and what the decisions have brought so far.
 
-use super::{Fate, FateRow};
+use super::{Fate, FateRow, Prefix};
+use crate::cache::Money;
 use crate::edit::Reason;
+use crate::fragment::{Fragments, Placement};
 use crate::pays::{Rates, Waiting};
 use crate::request::Request;
 use crate::tokens::Tokens;
@@ -24,15 +26,28 @@ pub struct Savings {
 
 impl Savings {
     /// Works out what the rows of a receipt save, on a page that costs so much.
-    pub(super) fn of(rows: &[FateRow], used: Tokens, request: &Request<'_>) -> Savings {
+    pub(super) fn of(rows: &[FateRow], used: Tokens, money: &Money, prefix: &Prefix, request: &Request<'_>) -> Savings {
         let less = less(rows);
-        let (rates, prices) = (Rates::of(request.target), &request.target.prices);
-        let whole = used + less;
-        let new = request.previous.map_or(whole, |previous| request.new_since(previous).min(whole));
-        let usd = |tokens: f64| tokens * prices.input / 1e6;
-        let without = (whole - new).0 as f64 * rates.read + new.0 as f64 * rates.write;
-        Savings { less, usd_without: usd(without), usd_so_far: usd(-request.reader.balance(rates)), waiting: None }
+        let rates = Rates::of(request.target);
+        let usd = |tokens: f64| tokens * request.target.prices.input / 1e6;
+        let usd_without = match request.previous.filter(|_| !prefix.tools_changed) {
+            None => money.usd + usd(less.0 as f64 * rates.write),
+            Some(_) if prefix.broken_at.is_none() => money.usd + usd(less.0 as f64 * rates.read),
+            // Without what was decided it would not have broken.
+            Some(previous) => {
+                let whole = used + less;
+                let new = (request.new_since(previous) - heads(request)).min(whole);
+                usd((whole - new).0 as f64 * rates.read + new.0 as f64 * rates.write)
+            }
+        };
+        Savings { less, usd_without, usd_so_far: usd(0.0 - request.reader.balance(rates)), waiting: None }
     }
+}
+
+/// What the fragments cost that stand before the history, and are there at every call.
+fn heads(request: &Request<'_>) -> Tokens {
+    let all = request.fragments.into_iter().flat_map(Fragments::list);
+    all.filter(|it| it.fragment.placement == Placement::Head).map(|it| it.cost).sum()
 }
 
 fn less(rows: &[FateRow]) -> Tokens {

@@ -3,7 +3,8 @@
 //! What the agent has used already stands in its own words, and what it reads again stands there again; what is left is
 //! cut to the lines that are worth their tokens, over the whole batch at once. Lines stay word for word, gaps are marked,
 //! and the first gap tells the handle by which all of it can be had. Users' words and instructions are never touched,
-//! nor is what the model has not seen yet.
+//! nor is what the model has not seen yet, nor an entry with an expiry of its own; nothing is if the request disables
+//! expiry.
 
 mod content; // what a line says
 mod cover; // which lines stay
@@ -12,7 +13,7 @@ mod worth; // how likely it is used again
 
 use super::{Candidate, Reduce};
 use crate::edit::{Change, Edit, PartAt, Reason, Turn};
-use crate::entry::{Part, Piece, Role, Text};
+use crate::entry::{Call, Part, Piece, Role, Text};
 use crate::error::Error;
 use crate::item::{Item, Kind};
 use crate::policy::Pass;
@@ -85,8 +86,9 @@ impl Reduce for Excerpt {
         for (at, (target, cut)) in targets.iter().zip(&cut).enumerate() {
             let per_byte = target.cost.0 as f64 / target.text.len().max(1) as f64;
             let came = request.reader.turn_at_age(target.at.seq, 0).0;
+            let source = target.origin.source();
             for line in (0..cut.lines.len()).filter(|line| cut.lines[*line].is_loose) {
-                let worth = |content: &u64| reading.known.worth(*content, target.source, target.size.0, came, now);
+                let worth = |content: &u64| reading.known.worth(*content, source, target.size.0, came, now);
                 let new = cut.says(line).iter().filter(|content| !reading.said.contains(content));
                 let says = new.map(|content| (*content, worth(content))).collect();
                 let bytes = cut.lines[line].at.len() + 1;
@@ -107,9 +109,9 @@ impl Reduce for Excerpt {
     fn foresee(&self, view: &View<'_>, request: &Request<'_>) -> Option<Vec<Candidate>> {
         let cuts = request.reader.cuts();
         let candidates = self.targets(view, request).into_iter().filter_map(|target| {
-            let share = if target.source.is_own() { OWN_GUESS } else { RESULT_GUESS };
+            let share = if target.origin.is_own() { OWN_GUESS } else { RESULT_GUESS };
             let saves = Tokens(target.cost.0 * share / 100) - MARK_GUESS;
-            let due = Turn(request.reader.since(target.at).0 + u64::from(self.after) + 1);
+            let due = target.due;
             // What was due at an earlier cut and stayed was worth it.
             let was_left = cuts.iter().any(|cut| cut.turn >= due && cut.from <= target.at.seq);
             (saves > Tokens(0) && !was_left).then_some(Candidate { seq: target.at.seq, saves, due })
@@ -134,37 +136,58 @@ impl Excerpt {
     fn targets<'v>(&self, view: &'v View<'_>, request: &Request<'_>) -> Vec<Target<'v>> {
         let decided = Decided { reader: request.reader, more: &[] };
         let is_due = |at: PartAt| request.reader.age_of(at) > u64::from(self.after) && !decided.touched(at);
+        let due = |at: PartAt| Turn(request.reader.since(at).0 + u64::from(self.after) + 1);
         let mut targets = Vec::new();
+        if is_done(request) || request.expiry.is_some_and(|over| over.disable) {
+            return targets;
+        }
         let editable = view.items().iter().skip(view.cut).filter(|item| item.is_shown() && item.keep().is_none());
         for item in editable.filter(|item| item.kind() != Kind::Late && item.role() == Role::Assistant) {
             for (part, said) in item.parts().iter().enumerate() {
                 let at = PartAt { seq: item.seq(), part };
                 let cost = item.entry.part_cost(part);
-                if cost < OWN_MIN || item.is_changed(part) {
+                if cost < OWN_MIN || item.is_changed(part) || item.entry.original().expiry.is_some() {
                     continue;
                 }
-                let (form, source, text) = match said {
-                    Part::Call(call) if self.arguments => (Form::Json, Source::Own, call.arguments.as_str()),
-                    Part::Text { text } if self.answers => (Form::Plain, Source::Own, &**text),
+                let (form, origin, text) = match said {
+                    Part::Call(call) if self.arguments => (Form::Json, Origin::Own, call.arguments.as_str()),
+                    Part::Text { text } if self.answers => (Form::Plain, Origin::Own, &**text),
                     Part::Reasoning(it) if self.reasoning && !it.is_sealed() => {
-                        (Form::Plain, Source::Thought, &*it.text)
+                        (Form::Plain, Origin::Thought, &*it.text)
                     }
                     _ => continue,
                 };
                 if is_due(at) {
                     let is_answer = matches!(said, Part::Text { .. });
-                    targets.push(Target { at, form, source, text, cost, size: item.entry.cost, is_answer });
+                    targets.push(Target {
+                        at,
+                        form,
+                        origin,
+                        text,
+                        cost,
+                        size: item.entry.cost,
+                        is_answer,
+                        due: due(at),
+                    });
                 }
             }
             for it in item.results().filter(|it| !it.is_changed && it.cost >= RESULT_MIN && is_due(it.at)) {
+                // What an entry says of its own expiry is for another pass to heed.
+                if it.held.own.is_some() {
+                    continue;
+                }
                 let [Piece::Text { text }] = &*it.result.content else { continue };
-                let source = match recognise(it.call, &[]).map(|it| it.deed) {
-                    Some(Deed::Read) => Source::Read,
-                    Some(Deed::Search) => Source::Searched,
-                    _ => Source::Told,
-                };
-                let (form, is_answer) = (Form::Plain, false);
-                targets.push(Target { at: it.at, form, source, text, cost: it.cost, size: it.cost, is_answer });
+                let (form, origin, is_answer) = (Form::Plain, Origin::Result(it.call), false);
+                targets.push(Target {
+                    at: it.at,
+                    form,
+                    origin,
+                    text,
+                    cost: it.cost,
+                    size: it.cost,
+                    is_answer,
+                    due: due(it.at),
+                });
             }
         }
         // Results may stand before what was said later.
@@ -173,9 +196,44 @@ impl Excerpt {
     }
 }
 
-impl Source {
+/// Whether a batch was made for this call already. What that left would count otherwise now: lines that went say nothing
+/// any more, and lines that stay stay whatever else goes.
+fn is_done(request: &Request<'_>) -> bool {
+    let now = request.reader.turn();
+    let mut made = request.reader.decisions().iter().rev().take_while(|it| it.turn == now);
+    made.any(|it| match it.edit.change {
+        Change::Hide(_) | Change::Omit(_) | Change::Replace { .. } | Change::Floor(_) | Change::Cut { .. } => true,
+        Change::Settle { .. } | Change::Pin(_) | Change::Expand { .. } => false,
+    })
+}
+
+/// Where a part comes from.
+#[derive(Clone, Copy, Debug)]
+enum Origin<'v> {
+    /// The agent's own words or calls.
+    Own,
+    /// What the agent thought.
+    Thought,
+    /// The result of a call.
+    Result(&'v Call),
+}
+
+impl Origin<'_> {
     fn is_own(self) -> bool {
-        matches!(self, Source::Own | Source::Thought)
+        !matches!(self, Origin::Result(_))
+    }
+
+    /// Reads the arguments of a call, so that nobody asks who only waits.
+    fn source(self) -> Source {
+        match self {
+            Origin::Own => Source::Own,
+            Origin::Thought => Source::Thought,
+            Origin::Result(call) => match recognise(call, &[]).map(|it| it.deed) {
+                Some(Deed::Read) => Source::Read,
+                Some(Deed::Search) => Source::Searched,
+                _ => Source::Told,
+            },
+        }
     }
 }
 
@@ -184,12 +242,14 @@ impl Source {
 struct Target<'v> {
     at: PartAt,
     form: Form,
-    source: Source,
+    origin: Origin<'v>,
     text: &'v str,
     cost: Tokens,
     /// What the message costs that it stands in.
     size: Tokens,
     is_answer: bool,
+    /// The call from which on it may be cut.
+    due: Turn,
 }
 
 impl Target<'_> {
@@ -208,10 +268,9 @@ impl Target<'_> {
         let after = self.cost - gone;
         let age = request.reader.age_of(self.at);
         let change = Change::Replace { at: self.at, text: text.into() };
-        let due = Some(Turn(request.reader.turn().0.saturating_sub(age)));
         let why = Reason::Excerpted { age, kept, of };
         let is_less = after.0 * 100 < self.cost.0 * SHARE_MAX;
-        is_less.then(|| Edit { change, by: "excerpt".into(), why, before: self.cost, after, due })
+        is_less.then(|| Edit { change, by: "excerpt".into(), why, before: self.cost, after, due: Some(self.due) })
     }
 }
 
@@ -240,7 +299,7 @@ struct Cut {
 impl Cut {
     fn of(target: &Target<'_>) -> Cut {
         let mut cut = Cut::read(target.text, target.form);
-        let own = target.source.is_own();
+        let own = target.origin.is_own();
         if own && cut.lines.iter().filter(|line| line.is_loose).count() < LOOSE_LINES_MIN {
             cut.lines.iter_mut().for_each(|line| line.is_loose = false);
         }

@@ -3,7 +3,8 @@
 //! It removes what a tool, an action or another run said more than `after` acknowledged calls ago, never what the model
 //! has not seen yet, and never instructions, pins or the newest item; a person's or the model's words only if their own
 //! entry says so. Rules set other numbers for single tools and kinds; [`expiry`](crate::expiry) says which of them
-//! hold. Nothing is replaced by something that isn't smaller, and nothing is reduced twice unless it was expanded.
+//! hold. Nothing is replaced by something that isn't smaller, and nothing is reduced twice unless it was expanded. The
+//! newest results can be protected, so many tokens of them.
 //!
 //! It must not run on what a host can't afford to be asked for again: the stub says how to ask.
 
@@ -43,17 +44,24 @@ pub struct Expire {
     /// that doesn't fit needs no minimum.
     #[serde(default)]
     pub minimum: Tokens,
+    /// The newest results stay, so many tokens of them; a step that reaches further back stays whole.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub protect: Tokens,
     /// Whether steps that are traces of another run than the current one go as well, once they are as old.
     #[serde(default)]
     pub finished_runs: bool,
+}
+
+fn is_nothing(tokens: &Tokens) -> bool {
+    *tokens == Tokens(0)
 }
 
 impl Expire {
     /// Returns the pass that does this to every result.
     pub fn all(expiry: Expiry) -> Expire {
         let Expiry { after, action } = expiry;
-        let (rules, marker, minimum) = (Vec::new(), Marker::default(), Tokens(0));
-        Expire { after, action, rules, marker, minimum, finished_runs: false }
+        let (rules, marker) = (Vec::new(), Marker::default());
+        Expire { after, action, rules, marker, minimum: Tokens(0), protect: Tokens(0), finished_runs: false }
     }
 
     /// Returns the pass that leaves so many characters of a result after so many calls.
@@ -78,7 +86,8 @@ impl Reduce for Expire {
     }
 
     fn propose(&self, view: &View<'_>, request: &Request<'_>) -> Vec<Edit> {
-        let candidates = view.editable().filter(|item| item.role() != Role::System);
+        let older = view.items().iter().take(self.unprotected(view));
+        let candidates = older.filter(|item| item.is_shown() && item.keep().is_none() && item.role() != Role::System);
         let mut edits: Vec<Edit> = candidates.flat_map(|item| self.expired(item, view, request)).collect();
         let saved: Tokens = edits.iter().map(|edit| edit.before - edit.after).sum();
         let must_fit = request.budget().is_ok_and(|budget| view.cost() > budget.room());
@@ -107,6 +116,17 @@ impl Reduce for Expire {
 }
 
 impl Expire {
+    /// How many of the oldest items lie before the newest results that stay.
+    fn unprotected(&self, view: &View<'_>) -> usize {
+        let mut behind = Tokens(0);
+        let is_before = |item: &Item<'_>| {
+            let is_before = behind >= self.protect;
+            behind += results_cost(item);
+            is_before
+        };
+        view.items().iter().rposition(is_before).map_or(0, |last| last + 1)
+    }
+
     fn expired(&self, item: &Item<'_>, view: &View<'_>, request: &Request<'_>) -> Vec<Edit> {
         if let Some(edit) = self.finished(item, request) {
             return vec![edit];
@@ -171,6 +191,15 @@ impl Expire {
 
     fn stub<'h>(&self, at: PartAt, held: &Held<'h>) -> Stub<'h> {
         Stub { at, held: *held, marker: self.marker }
+    }
+}
+
+/// What an item holds of what grows old by rule.
+fn results_cost(item: &Item<'_>) -> Tokens {
+    match item.kind() {
+        _ if !item.is_shown() => Tokens(0),
+        Kind::Step => item.results().map(|it| it.cost).sum(),
+        Kind::Late | Kind::Message => item.held().kind.map_or(Tokens(0), |_| item.cost()),
     }
 }
 

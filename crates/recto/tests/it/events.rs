@@ -9,6 +9,21 @@ use recto::expand::{Ask, expand};
 use recto::reduce::{CapOutput, Expire, Grain, TokenLimit};
 use recto::{Entry, Policy, Request, Seq, Span, Tokens};
 
+/// The example is run as it stands.
+#[path = "../../examples/savings.rs"]
+mod savings;
+
+#[test]
+fn the_example_tells_every_event_and_what_was_saved() {
+    savings::main().unwrap();
+    let told = savings::told().unwrap();
+    let compacted: Vec<&str> = told.lines().filter(|line| line.contains("] compacted: ")).collect();
+    assert_eq!(compacted, ["[Turn 2] compacted: expired after 2 calls (limit 1): first 200 of 5290 characters"]);
+    assert!(told.lines().all(|line| line.starts_with("[Turn ") || line.ends_with(" in every call from then on")));
+    // The result is two thousand tokens, and its beginning less than a hundred.
+    assert!(told.ends_with("\n2 091 tokens saved in every call from then on"), "{told}");
+}
+
 fn lines(events: impl IntoIterator<Item = Event>) -> String {
     events.into_iter().map(|event| format!("{event}\n")).collect()
 }

@@ -2,6 +2,7 @@
 
 mod meets; // expiry with windows, runs, overrides and the user's place
 mod settings; // mistakes in settings
+mod thresholds; // presets named after known thresholds
 
 use recto::edit::Reason;
 use recto::entry::{Call, EntryKind, Media, Part, Piece, RunId, ToolResult};

@@ -373,7 +373,8 @@ fn x04_calls_and_results_are_in_or_out_together_wherever_the_boundary_falls() {
 
 #[test]
 fn x22_appends_alone_carry_the_page_on_byte_for_byte() {
-    for policy in Policy::presets() {
+    // Observation masking changes something old at every call, whatever that costs.
+    for policy in Policy::presets().into_iter().filter(|policy| &*policy.name != "mask_10") {
         let mut scene = Scene::new(policy, 1_000_000, []).system("You are terse.");
         let mut held: Vec<u8> = b"[".to_vec();
         for turn in 0..50 {

@@ -84,7 +84,7 @@ pub(super) struct Total {
     pub(super) overflows: usize,
 }
 
-/// What calls cost together, as the target counts.
+/// What calls cost together, as the target's provider counts.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub(super) struct Spent {
     pub(super) calls: usize,
@@ -221,9 +221,10 @@ impl Row {
         Row { conversation, file, spent: Spent::default(), measured: Measured::default(), overflows: Vec::new() }
     }
 
-    /// Adds a call.
+    /// Adds a call: all of it as the provider would count, since what its cache holds is told so.
     pub(super) fn add(&mut self, receipt: &Receipt) {
-        let (tokens, money) = (receipt.ledger.used(), &receipt.money);
+        let tokens = receipt.calibration.map_or(receipt.ledger.used(), |it| it.expected);
+        let money = &receipt.money;
         self.spent.add(Spent { calls: 1, tokens, cached: money.cached, usd: money.usd, peak: tokens });
     }
 

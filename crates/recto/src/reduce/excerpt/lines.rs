@@ -102,7 +102,7 @@ pub(super) fn without(text: &str, lines: &[Line], keep: &[bool], form: Form, at:
 }
 
 fn told(gone: usize, of: usize, at: PartAt) -> String {
-    format!(" [{gone} of {of} lines left out; recto_expand {at} shows them]")
+    format!(" [{gone} of {of} lines left out; recto_expand {at}]")
 }
 
 #[cfg(test)]
@@ -139,7 +139,7 @@ mod tests {
         let keep: Vec<bool> = lines.iter().map(|line| !line.is_loose).collect();
         let left = without(json, &lines, &keep, Form::Json, AT);
         let value: serde_json::Value = serde_json::from_str(&left).expect("JSON");
-        assert_eq!(value["text"], "one\n… [2 of 5 lines left out; recto_expand m7 shows them]\nlast");
+        assert_eq!(value["text"], "one\n… [2 of 5 lines left out; recto_expand m7]\nlast");
         assert_eq!(value["then"], "p\nq");
     }
 
@@ -148,9 +148,9 @@ mod tests {
         let text = "one\ntwo\nthree\\nfour\nfive\n";
         let lines = lines(text, Form::Plain);
         let left = without(text, &lines, &[true, false, true, true, false, true], Form::Plain, AT);
-        assert_eq!(left, "one\n… [2 of 6 lines left out; recto_expand m7 shows them]\nthree\\nfour\n…\n");
+        assert_eq!(left, "one\n… [2 of 6 lines left out; recto_expand m7]\nthree\\nfour\n…\n");
         let none = without(text, &lines, &[false; 6], Form::Plain, AT);
-        assert_eq!(none, "… [6 of 6 lines left out; recto_expand m7 shows them]");
+        assert_eq!(none, "… [6 of 6 lines left out; recto_expand m7]");
         assert_eq!(without(text, &lines, &[true; 6], Form::Plain, AT), text);
     }
 }
