@@ -265,7 +265,9 @@ fn told(row: &Row<'_>, reader: &Reader, log: &Log) -> Vec<Event> {
     if row.is_revert {
         return vec![Event { before: edit.after, after: edit.before, ..about(EventKind::Reverted) }];
     }
-    let (before, after) = (edit.before, edit.after);
+    // What a cut saves is told by each of its changes; of itself it costs what is written again.
+    let before = if matches!(edit.change, Change::Cut { .. }) { edit.after } else { edit.before };
+    let after = edit.after;
     let reduces = matches!(edit.change, Change::Hide(_) | Change::Omit(_) | Change::Replace { .. });
     let change = Event { before, after, can_expand: reduces, ..about(kind_of(&edit.change, &edit.why)) };
     if !has_expired(&edit.why) {

@@ -191,3 +191,25 @@ fn a_total_of_what_was_saved_counts_nothing_twice() {
     let refused = Event::told(EventKind::ExpandRefused, event.turn, event.seq, "it is not reduced");
     assert_eq!(refused.to_string(), format!("[Turn {}] expand_refused: it is not reduced", event.turn.0));
 }
+
+/// What all events together say was saved is what the pages have less, also where the changes waited for a cut.
+#[test]
+fn a_cut_is_told_and_counts_nothing_twice() {
+    let target = recto::Target::eval();
+    let mut policy = Policy::named("waits").then(Expire::first_chars(1, 40));
+    policy.patience = recto::pays::Patience { start: Tokens(0), margin: Tokens(0), percent: 1, brake: None };
+    let mut log = recto::Log::counted_by(target.tokenizer);
+    for turn in 0..12 {
+        log.append(Entry::user(format!("question {turn}"))).unwrap();
+        let id = format!("c{turn}");
+        log.append(Entry::step("", [recto::entry::Call::new(&*id, "look", "{}")])).unwrap();
+        log.append(Entry::result(&*id, format!("finding {turn} ").repeat(200))).unwrap();
+    }
+    let mut replay = recto::Replay::new(&log, &policy, &target);
+    let last = replay.by_ref().last().unwrap().compiled.unwrap();
+    let told: Vec<Event> = events(replay.reader(), &log, Since::START).collect();
+    assert!(told.iter().any(|event| event.kind == EventKind::Cut), "nothing was cut");
+    let saved: Tokens = told.iter().map(Event::saved).sum();
+    assert!(saved > Tokens(0));
+    assert_eq!(saved, last.receipt.savings.less);
+}
