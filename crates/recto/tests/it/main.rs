@@ -18,6 +18,7 @@ mod excerpt;
 mod excerpts_page;
 mod expansion;
 mod expiry;
+mod frontier;
 mod fuzz;
 mod journeys;
 mod golden;
