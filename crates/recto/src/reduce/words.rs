@@ -33,7 +33,7 @@ fn number(word: &str) -> u64 {
 }
 
 /// Spreads a number over all bits, so that the smallest of many are a fair sample.
-fn mixed(mut number: u64) -> u64 {
+pub(super) fn mixed(mut number: u64) -> u64 {
     number = (number ^ (number >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
     number = (number ^ (number >> 33)).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
     number ^ (number >> 33)

@@ -4,6 +4,8 @@
 //! itself, which is what an exact edit copies. Nothing is weighed by how rare it is: what stands elsewhere on the page
 //! counts nothing anyway, so common words vanish by themselves.
 
+use crate::reduce::words::mixed;
+
 /// The kinds, in the low bits of every content.
 pub(super) const KINDS: usize = 5;
 const NAME: u64 = 0;
@@ -151,10 +153,8 @@ fn number(kind: u64, bytes: &[u8]) -> u64 {
 }
 
 /// Spreads a hash over all bits, and puts the kind into the lowest.
-fn marked(kind: u64, mut sum: u64) -> u64 {
-    sum = (sum ^ (sum >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
-    sum = (sum ^ (sum >> 33)).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
-    ((sum ^ (sum >> 33)) << KIND_BITS) | kind
+fn marked(kind: u64, sum: u64) -> u64 {
+    (mixed(sum) << KIND_BITS) | kind
 }
 
 #[cfg(test)]
