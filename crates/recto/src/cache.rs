@@ -33,6 +33,9 @@ pub(crate) fn marks(page: &Page, static_messages: usize, volatile: usize, reques
     after.extend(stable.checked_sub(1).map(After::Message));
     after.extend(static_messages.checked_sub(1).map(After::Message));
     let heads = request.reader.heads().iter().rev().take(earlier);
+    if heads.len() < earlier {
+        request.reader.needs_all();
+    }
     after.extend(heads.filter_map(|head| end_at(page, *head, volatile > 0)).map(After::Message));
     after.extend(page.tools.as_ref().filter(|tools| !tools.list().is_empty()).map(|_| After::Tools));
     let sums = Sums::of(page, request.target.calibration.factor);

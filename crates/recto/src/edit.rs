@@ -420,6 +420,11 @@ pub enum Reason {
         /// The call it answers.
         call: CallId,
     },
+    /// Its words were erased.
+    Erased {
+        /// How long they were, in bytes.
+        bytes: u64,
+    },
     /// Nothing in it could be shown.
     Empty,
     /// It is the current input, which stands at the end.
@@ -494,6 +499,7 @@ impl fmt::Display for Reason {
             }
             Reason::OrphanResult { call } => write!(f, "no call {call}"),
             Reason::LateResult { call } => write!(f, "late result of call {call}"),
+            Reason::Erased { bytes } => write!(f, "erased, {bytes} bytes"),
             Reason::Empty => write!(f, "empty"),
             Reason::DuplicateInput => write!(f, "is the current input"),
             Reason::PrefixUnknown => write!(f, "it is not known what stood before it when it was made"),

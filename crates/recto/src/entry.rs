@@ -1,5 +1,7 @@
 //! Facts: what was said, final when appended.
 
+mod erased;
+
 use crate::digest::Digest;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -7,6 +9,7 @@ use std::fmt;
 use std::sync::Arc;
 
 pub use crate::expiry::{Expiry, ExpiryAction};
+pub use erased::{ERASED_WORD, Erased};
 
 /// Text that is shared, never copied, between log, view and page.
 pub type Text = Arc<str>;
@@ -431,6 +434,9 @@ pub struct Entry {
     /// What no view may show.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub redactions: Vec<Redaction>,
+    /// That its words were erased; only its shape is left.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub erased: Option<Erased>,
     /// The host's own data. The compiler looks at one key: a text under `error` is told as the reason where a policy
     /// notes broken-off answers, so it must hold no secret.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
@@ -466,6 +472,7 @@ impl Entry {
             expiry: None,
             covers: None,
             redactions: Vec::new(),
+            erased: None,
             meta: Map::new(),
             extra: Map::new(),
         }

@@ -196,7 +196,7 @@ impl Since {
 
 /// The first entry that no call before this one had in view.
 fn first_unseen(reader: &Reader, turn: Turn) -> Seq {
-    let before = (turn.0 as usize).checked_sub(1).and_then(|call| *reader.heads().get(call)?);
+    let before = turn.0.checked_sub(1).and_then(|call| reader.head_at(Turn(call))?);
     before.map_or(Seq(0), Seq::next)
 }
 
@@ -204,8 +204,8 @@ fn first_unseen(reader: &Reader, turn: Turn) -> Seq {
 pub fn events<'a>(reader: &'a Reader, log: &'a Log, since: Since) -> impl Iterator<Item = Event> + 'a {
     let rows = rows(reader, since.ordinal);
     (since.turn.0..=reader.turn().0).flat_map(move |turn| {
-        let answered = reader.heads().get(turn as usize);
-        let last = answered.copied().unwrap_or_else(|| log.head());
+        let answered = reader.head_at(Turn(turn));
+        let last = answered.unwrap_or_else(|| log.head());
         let came = added(log, first_unseen(reader, Turn(turn)).max(since.next), last, Turn(turn));
         let from = rows.partition_point(|row| row.turn.0 < turn);
         let upto = rows.partition_point(|row| row.turn.0 <= turn);

@@ -244,9 +244,12 @@ fn entry_of<'a>(request: &Request<'a>, handle: Handle) -> Result<&'a Counted, Re
     entry.ok_or_else(|| Refusal::UnknownHandle { handle: handle.to_string().into() })
 }
 
-/// Whether anything is left of an entry: one whose body was erased has no parts, or a result with nothing in it. An
-/// empty text is a body.
+/// Whether anything is left of an entry: one that lost its body elsewhere has no parts, or a result with nothing in it.
+/// An empty text is a body.
 fn has_body(entry: &Counted) -> bool {
+    if entry.original().erased.is_some() {
+        return false;
+    }
     let is_there = |part: &Part| !matches!(part, Part::Result(result) if result.content.is_empty());
     entry.shown().iter().any(is_there)
 }

@@ -6,15 +6,20 @@
 //! nothing; a clone or a fork shares all of the past; a long trace is not walked to find the talk around it.
 
 mod counted;
+mod partial;
+mod tally;
 
 use crate::entry::{Entry, Lane, Part, Role, Section, Seq, Span};
 use crate::error::Error;
 use crate::tokens::{Count, Tokens};
 pub use counted::{Counted, IMAGE_TOKENS, MEDIA_BYTES_PER_TOKEN};
 pub(crate) use counted::{cost_of, digest_of};
+pub(crate) use partial::Notes;
+pub use partial::{Known, Missing, Newest};
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub};
 use std::sync::Arc;
+pub use tally::{StrandTally, Tally};
 
 /// The most parts one entry may have.
 pub const PARTS_MAX: usize = 10_000;
@@ -45,7 +50,8 @@ impl AddAssign for Sums {
 impl Sub for Sums {
     type Output = Sums;
     fn sub(self, other: Sums) -> Sums {
-        Sums { entries: self.entries - other.entries, tokens: self.tokens - other.tokens }
+        // What a part of a log doesn't know is nothing.
+        Sums { entries: self.entries.saturating_sub(other.entries), tokens: self.tokens - other.tokens }
     }
 }
 
@@ -55,6 +61,8 @@ pub struct Log {
     counter: Arc<dyn Count>,
     strands: Vec<Strand>,
     head: Option<Seq>,
+    /// Of a part of a log, what is known of the rest.
+    unread: Option<Arc<partial::Unread>>,
 }
 
 #[derive(Clone, Debug)]
@@ -62,7 +70,10 @@ struct Strand {
     section: Section,
     lane: Lane,
     role: Role,
+    first: Seq,
     tip: Option<Arc<Node>>,
+    /// What lies below its oldest node, in a part of a log.
+    below: Option<StrandTally>,
 }
 
 /// A part of a log: one section or all, one lane or both, one role or all.
@@ -103,6 +114,19 @@ impl fmt::Display for Scope {
 }
 
 impl Strand {
+    fn empty(section: Section, lane: Lane, role: Role, first: Seq) -> Strand {
+        Strand { section, lane, role, first, tip: None, below: None }
+    }
+
+    fn sums(&self) -> Sums {
+        let below = || self.below.as_ref().map_or(Sums::default(), |below| below.sums);
+        self.tip.as_ref().map_or_else(below, |tip| tip.sums)
+    }
+
+    fn edge(&self) -> Option<Seq> {
+        self.tip.as_ref().map_or_else(|| self.below.as_ref()?.edge, |tip| tip.edge)
+    }
+
     fn is_in(&self, scope: &Scope) -> bool {
         scope.section.as_ref().is_none_or(|section| *section == self.section)
             && scope.lane.is_none_or(|lane| lane == self.lane)
@@ -112,11 +136,12 @@ impl Strand {
 
 #[derive(Debug)]
 struct Node {
-    counted: Counted,
+    counted: Arc<Counted>,
     previous: Option<Arc<Node>>,
     jump: Option<Arc<Node>>,
+    /// How many nodes there are down to the oldest.
     depth: u64,
-    /// Of this strand, up to and with this node.
+    /// Of this strand, up to and with this node, what was not read included.
     sums: Sums,
     /// The newest edge of this strand, up to and with this node.
     edge: Option<Seq>,
@@ -125,7 +150,7 @@ struct Node {
 impl Log {
     /// Returns an empty log whose entries are counted by this tokenizer.
     pub fn counted_by(counter: impl Count + 'static) -> Log {
-        Log { counter: Arc::new(counter), strands: Vec::new(), head: None }
+        Log { counter: Arc::new(counter), strands: Vec::new(), head: None, unread: None }
     }
 
     /// Returns what counts its entries.
@@ -140,7 +165,7 @@ impl Log {
 
     /// Returns how many entries there are.
     pub fn len(&self) -> u64 {
-        self.strands.iter().filter_map(|strand| strand.tip.as_ref()).map(|tip| tip.depth).sum()
+        self.strands.iter().map(|strand| strand.sums().entries).sum()
     }
 
     /// Returns whether nothing was appended yet.
@@ -166,11 +191,12 @@ impl Log {
         let (section, lane, role) = (entry.section.clone(), entry.lane, entry.role);
         let known = self.strands.iter().position(|s| s.role == role && s.lane == lane && s.section == section);
         let at = known.unwrap_or_else(|| {
-            self.strands.push(Strand { section, lane, role, tip: None });
+            self.strands.push(Strand::empty(section, lane, role, seq));
             self.strands.len() - 1
         });
         let strand = &mut self.strands[at];
-        strand.tip = Some(Arc::new(Node::on(strand.tip.take(), Counted::new(seq, entry, &*self.counter))));
+        let counted = Arc::new(Counted::new(seq, entry, &*self.counter));
+        strand.tip = Some(Arc::new(Node::on(strand.tip.take(), counted, strand.below.as_ref())));
         self.head = Some(seq);
         Ok(seq)
     }
@@ -187,21 +213,47 @@ impl Log {
 
     /// Returns the log as it was when `head` was its newest entry; it shares everything with this one.
     pub fn until(&self, head: Option<Seq>) -> Log {
-        let back = |strand: &Strand| {
-            let tip = seek(strand.tip.as_ref()?, head?)?.clone();
-            Some(Strand { tip: Some(tip), ..strand.clone() })
+        let back = |(at, strand): (usize, &Strand)| {
+            if let Some(tip) = strand.tip.as_ref().and_then(|tip| seek(tip, head?)) {
+                return Some(Strand { tip: Some(tip.clone()), ..strand.clone() });
+            }
+            Some(Strand { tip: None, below: Some(self.unread_tally(at, head?)?), ..strand.clone() })
         };
         // A strand that begins later is left out: in the new log it may begin in another order.
-        let strands: Vec<Strand> = self.strands.iter().filter_map(back).collect();
+        let strands: Vec<Strand> = self.strands.iter().enumerate().filter_map(back).collect();
         // The place asked for may be a free one.
-        let head = strands.iter().filter_map(|strand| Some(strand.tip.as_ref()?.counted.seq)).max();
-        Log { counter: self.counter.clone(), strands, head }
+        let newest = |strand: &Strand| {
+            let below = || strand.below.as_ref().map(|below| below.last);
+            strand.tip.as_ref().map(|tip| tip.counted.seq).or_else(below)
+        };
+        let head = strands.iter().filter_map(newest).max();
+        Log { counter: self.counter.clone(), strands, head, unread: self.unread.clone() }
+    }
+
+    /// Returns what it holds, strand by strand.
+    pub fn tally(&self) -> Tally {
+        let of = |strand: &Strand| {
+            let Strand { section, lane, role, first, tip, below } = strand;
+            let last = tip.as_ref().map(|tip| tip.counted.seq).or(below.as_ref().map(|below| below.last));
+            let (section, lane, role, first) = (section.clone(), *lane, *role, *first);
+            StrandTally {
+                section,
+                lane,
+                role,
+                first,
+                last: last.unwrap_or(first),
+                sums: strand.sums(),
+                edge: strand.edge(),
+            }
+        };
+        Tally::of(self.strands.iter().map(of).collect())
     }
 
     /// Returns an entry by its place.
     pub fn get(&self, seq: Seq) -> Option<&Counted> {
         let nodes = self.strands.iter().filter_map(|strand| seek(strand.tip.as_ref()?, seq));
-        nodes.map(|node| &node.counted).find(|counted| counted.seq == seq)
+        let found = nodes.map(|node| &*node.counted).find(|counted| counted.seq == seq);
+        found.or_else(|| self.unread_entry(seq))
     }
 
     /// Returns how much a span holds in one lane, without walking it.
@@ -217,8 +269,11 @@ impl Log {
     /// Returns how much of a scope a span holds, without walking it.
     pub fn sums(&self, span: Span, scope: &Scope) -> Sums {
         let mut sums = Sums::default();
-        for tip in self.strands.iter().filter(|strand| strand.is_in(scope)).filter_map(|s| s.tip.as_ref()) {
-            let through = |seq| seek(tip, seq).map_or(Sums::default(), |node| node.sums);
+        for (at, strand) in self.strands.iter().enumerate().filter(|(_, strand)| strand.is_in(scope)) {
+            let through = |seq| {
+                let node = strand.tip.as_ref().and_then(|tip| seek(tip, seq));
+                node.map_or_else(|| self.unread_sums(at, seq), |node| node.sums)
+            };
             let before = if span.first.0 == 0 { Sums::default() } else { through(Seq(span.first.0 - 1)) };
             // An empty span (first after last) sums to nothing.
             sums += through(span.last.max(Seq(span.first.0.saturating_sub(1)))) - before;
@@ -228,24 +283,24 @@ impl Log {
 
     /// Returns the newest entry that nothing before it is shown with.
     pub fn edge(&self) -> Option<Seq> {
-        self.strands.iter().filter_map(|strand| strand.tip.as_ref()?.edge).max()
+        self.strands.iter().filter_map(Strand::edge).max()
     }
 
     /// Walks the entries of all strands from the newest back.
     pub fn back(&self) -> Back<'_> {
-        Back { tips: self.strands.iter().filter_map(|strand| strand.tip.as_deref()).collect() }
+        self.back_in(&Scope::default())
     }
 
     /// Walks the entries of a scope from the newest back.
     pub fn back_in(&self, scope: &Scope) -> Back<'_> {
-        let strands = self.strands.iter().filter(|strand| strand.is_in(scope));
-        Back { tips: strands.filter_map(|strand| strand.tip.as_deref()).collect() }
+        let strands = self.strands.iter().enumerate().filter(|(_, strand)| strand.is_in(scope));
+        Back { log: self, tips: strands.filter_map(|(strand, it)| Tip::of(it.tip.as_deref(), strand, self)).collect() }
     }
 
     /// Returns the sections that occur, in the order they first did.
     pub fn sections(&self) -> Vec<&Section> {
         let mut sections: Vec<&Section> = Vec::new();
-        for strand in self.strands.iter().filter(|strand| strand.tip.is_some()) {
+        for strand in &self.strands {
             if !sections.contains(&&strand.section) {
                 sections.push(&strand.section);
             }
@@ -265,17 +320,23 @@ impl Log {
 
     /// Returns the oldest entry of a scope at or after a place, in logarithmic time.
     pub fn first_in(&self, scope: &Scope, from: Seq) -> Option<&Counted> {
-        let tips = self.strands.iter().filter(|strand| strand.is_in(scope)).filter_map(|s| s.tip.as_deref());
-        tips.filter_map(|tip| first_from(tip, from)).map(|node| &node.counted).min_by_key(|counted| counted.seq)
+        let strands = self.strands.iter().enumerate().filter(|(_, strand)| strand.is_in(scope));
+        let firsts = strands.filter_map(|(at, strand)| match &strand.below {
+            Some(below) if from <= below.last => self.unread_first(at, from),
+            _ => Some(&*first_from(strand.tip.as_deref()?, from)?.counted),
+        });
+        firsts.min_by_key(|counted| counted.seq)
     }
 }
 
 impl Node {
-    fn on(previous: Option<Arc<Node>>, counted: Counted) -> Node {
+    fn on(previous: Option<Arc<Node>>, counted: Arc<Counted>, below: Option<&StrandTally>) -> Node {
         let own = Sums { entries: 1, tokens: counted.cost };
+        let edge = counted.original().edge.then_some(counted.seq);
         let Some(parent) = previous else {
-            let edge = counted.original().edge.then_some(counted.seq);
-            return Node { edge, counted, previous: None, jump: None, depth: 1, sums: own };
+            let edge = edge.or_else(|| below?.edge);
+            let sums = below.map_or(Sums::default(), |below| below.sums) + own;
+            return Node { edge, counted, previous: None, jump: None, depth: 1, sums };
         };
         // Two equal jumps in a row merge into one twice as long: the skew-binary rule.
         let far = parent.jump.as_ref().and_then(|jump| {
@@ -286,7 +347,7 @@ impl Node {
             jump: Some(far.unwrap_or_else(|| parent.clone())),
             depth: parent.depth + 1,
             sums: parent.sums + own,
-            edge: if counted.original().edge { Some(counted.seq) } else { parent.edge },
+            edge: edge.or(parent.edge),
             counted,
             previous: Some(parent),
         }
@@ -333,15 +394,38 @@ fn first_from(tip: &Node, seq: Seq) -> Option<&Node> {
 /// Entries from the newest back, merged over strands.
 #[derive(Debug)]
 pub struct Back<'a> {
-    tips: Vec<&'a Node>,
+    log: &'a Log,
+    tips: Vec<Tip<'a>>,
+}
+
+/// How far one strand was walked.
+#[derive(Clone, Copy, Debug)]
+struct Tip<'a> {
+    strand: usize,
+    seq: Seq,
+    /// `None` where the entry was not read.
+    node: Option<&'a Node>,
+}
+
+impl<'a> Tip<'a> {
+    fn of(node: Option<&'a Node>, strand: usize, log: &'a Log) -> Option<Tip<'a>> {
+        let below = || Some(log.strands[strand].below.as_ref()?.last);
+        let seq = node.map(|node| node.counted.seq).or_else(below)?;
+        Some(Tip { strand, seq, node })
+    }
 }
 
 impl<'a> Iterator for Back<'a> {
     type Item = &'a Counted;
 
     fn next(&mut self) -> Option<&'a Counted> {
-        let (at, node) = self.tips.iter().copied().enumerate().max_by_key(|(_, node)| node.counted.seq)?;
-        match node.previous.as_deref() {
+        let (at, tip) = self.tips.iter().copied().enumerate().max_by_key(|(_, tip)| tip.seq)?;
+        let Some(node) = tip.node else {
+            self.log.miss(Missing::Back { strand: tip.strand, below: tip.seq.next() });
+            self.tips.clear();
+            return None;
+        };
+        match Tip::of(node.previous.as_deref(), tip.strand, self.log) {
             Some(previous) => self.tips[at] = previous,
             None => drop(self.tips.swap_remove(at)),
         }

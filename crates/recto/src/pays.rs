@@ -217,9 +217,13 @@ impl<'a> Cached<'a> {
 
     /// The candidates among what the cache holds, by item, oldest first.
     fn placed(&self, candidates: &[Candidate]) -> Vec<Placed> {
-        let now = self.request.reader.turn();
+        let (now, unread) = (self.request.reader.turn(), self.request.reader.unread_turns());
         let placed = candidates.iter().filter_map(|it| {
             let (item, _) = *self.places.get(&it.seq)?;
+            // When the history was large enough may lie among the calls that were not read.
+            if it.due.0 < unread && self.started.0 <= unread {
+                self.request.reader.needs_all();
+            }
             let calls = now.0.saturating_sub(it.due.max(self.started).0) as f64;
             let rent = it.saves.0 as f64 * self.rates.read * calls;
             (self.first..self.end).contains(&item).then_some(Placed { item, saves: it.saves, rent })
@@ -267,6 +271,7 @@ impl<'a> Cached<'a> {
     /// What the calls so far would have cost with the full history.
     fn full_so_far(&self) -> f64 {
         let (mut cost, mut held) = (0.0, 0);
+        self.request.reader.needs_all();
         for head in self.request.reader.heads().iter().copied().chain([self.request.log.head()]) {
             let all = said(self.request, head).0;
             cost += held as f64 * self.rates.read + all.saturating_sub(held) as f64 * self.rates.write;
@@ -284,8 +289,8 @@ fn said(request: &Request<'_>, upto: Option<Seq>) -> Tokens {
 
 /// The first call whose history was large enough.
 fn started(request: &Request<'_>) -> Turn {
-    let start = request.policy.patience.start;
-    Turn(request.reader.heads().partition_point(|head| said(request, *head) < start) as u64)
+    let (start, reader) = (request.policy.patience.start, request.reader);
+    Turn(reader.unread_turns() + reader.heads().partition_point(|head| said(request, *head) < start) as u64)
 }
 
 /// What was to be cut saves less than was guessed, and doesn't pay yet.

@@ -1,5 +1,7 @@
 //! A reader: a named lens over a log, with the calls it has made and the decisions it goes by.
 
+mod partial;
+
 use crate::digest::Digest;
 use crate::edit::{Change, Decision, Edit, Floor, Handle, PartAt, Reason, Reverted, Turn};
 use crate::entry::{CallId, Seq, Span, Text};
@@ -7,7 +9,9 @@ use crate::error::Error;
 use crate::pays::Made;
 use crate::receipt::Ticket;
 use crate::tokens::Tokens;
+pub use partial::{Came, KnownReader, MissingReader};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// The most entries that are read again below the floor because somebody asked for them.
 const RESTORED_ENTRIES_MAX: usize = 1_000;
@@ -34,6 +38,8 @@ pub struct Reader {
     cuts: Vec<Made>,
     /// How many tokens less than all that was said the acknowledged calls have sent, added up call by call.
     spared: Vec<Tokens>,
+    /// Of a part of a reader, what is known of the rest.
+    unread: Option<Arc<partial::Unread>>,
 }
 
 impl Reader {
@@ -52,6 +58,7 @@ impl Reader {
             expansions,
             cuts: Vec::new(),
             spared: Vec::new(),
+            unread: None,
         }
     }
 
@@ -62,7 +69,7 @@ impl Reader {
 
     /// Returns the number of the call it makes next, which is the number of calls it has acknowledged.
     pub fn turn(&self) -> Turn {
-        Turn(self.heads.len() as u64)
+        Turn(self.unread_turns() + self.heads.len() as u64)
     }
 
     /// Returns the number of its newest decision or revert.
@@ -75,9 +82,28 @@ impl Reader {
         &self.decisions
     }
 
-    /// The log's head at each acknowledged call.
+    /// The log's head at each acknowledged call that was read: all of them, but in a part of a reader.
     pub(crate) fn heads(&self) -> &[Option<Seq>] {
         &self.heads
+    }
+
+    /// The log's head at an acknowledged call.
+    pub(crate) fn head_at(&self, turn: Turn) -> Option<Option<Seq>> {
+        match turn.0.checked_sub(self.unread_turns()) {
+            Some(at) => self.heads.get(usize::try_from(at).ok()?).copied(),
+            None => {
+                self.needs_all();
+                None
+            }
+        }
+    }
+
+    /// The call that first had an entry in view, and the log's head then.
+    fn came(&self, seq: Seq) -> Came {
+        self.came_unread(seq).unwrap_or_else(|| {
+            let at = self.heads.partition_point(|&head| head < Some(seq));
+            Came { turn: Turn(self.unread_turns() + at as u64), head: self.heads.get(at).copied().flatten() }
+        })
     }
 
     /// Where and when the provider's cache was broken, oldest first.
@@ -92,18 +118,18 @@ impl Reader {
 
     /// Returns how many acknowledged calls have had an entry in view.
     pub fn age(&self, seq: Seq) -> u64 {
-        (self.heads.len() - self.heads.partition_point(|&head| head < Some(seq))) as u64
+        self.turn().0.saturating_sub(self.came(seq).turn.0)
     }
 
     /// Returns the call at which an entry is so many calls old.
     pub fn turn_at_age(&self, seq: Seq, age: u64) -> Turn {
-        Turn(self.heads.partition_point(|&head| head < Some(seq)) as u64 + age)
+        Turn(self.came(seq).turn.0 + age)
     }
 
     /// Returns the call from which on the age of a part counts: the one that first had it in view, or the first one
     /// after it was last expanded.
     pub fn since(&self, at: PartAt) -> Turn {
-        let came = Turn(self.heads.partition_point(|&head| head < Some(at.seq)) as u64);
+        let came = self.came(at.seq).turn;
         self.expansion(at).map_or(came, |decision| decision.turn.max(came))
     }
 
@@ -127,13 +153,13 @@ impl Reader {
 
     /// All decisions about one entry, reverted ones included.
     pub(crate) fn about(&self, seq: Seq) -> impl DoubleEndedIterator<Item = &Decision> {
+        self.came_unread(seq);
         self.by_seq.get(&seq).into_iter().flatten().map(|&at| &self.decisions[at])
     }
 
     /// Returns whether some acknowledged call saw an entry before another one had come.
     pub(crate) fn saw_without(&self, seq: Seq, other: Seq) -> bool {
-        let first = self.heads.partition_point(|&head| head < Some(seq));
-        self.heads.get(first).is_some_and(|&head| head < Some(other))
+        self.came(seq).head.is_some_and(|head| head < other)
     }
 
     /// Records the edits of a plan as decisions, made before the next call under a policy.
@@ -219,6 +245,7 @@ impl Reader {
 
     /// Returns the reader as it was when a ticket was made.
     pub fn as_of(&self, ticket: &Ticket) -> Reader {
+        self.needs_all();
         let mut past = Reader::new(self.name.clone());
         past.heads = self.heads[..self.heads.len().min(ticket.turn.0 as usize)].to_vec();
         past.spared = self.spared[..past.heads.len()].to_vec();
@@ -250,9 +277,12 @@ impl<'a> Decided<'a> {
 
     /// The edits that speak of entries from a place up, or of one of the entries named.
     pub(crate) fn edits(&self, from: Seq, named: &[Seq]) -> impl Iterator<Item = &'a Edit> {
+        self.reader.needs_from(from);
         let within = self.reader.by_seq.range(from..);
-        let below =
-            named.iter().filter(move |&&seq| seq < from).filter_map(|seq| self.reader.by_seq.get_key_value(seq));
+        let below = named.iter().filter(move |&&seq| seq < from).filter_map(|seq| {
+            self.reader.came_unread(*seq);
+            self.reader.by_seq.get_key_value(seq)
+        });
         let spoken = within.chain(below).flat_map(|(_, at)| at.iter().copied());
         let mut at: Vec<usize> = spoken.chain(self.reader.pins.iter().copied()).collect();
         at.sort_unstable();
@@ -322,14 +352,13 @@ impl<'a> Decided<'a> {
     }
 
     pub(crate) fn has_none(&self) -> bool {
-        self.reader.decisions.is_empty()
+        self.reader.ordinal == 0
     }
 
     pub(crate) fn settled(&self, step: Seq, call: &CallId) -> bool {
         let settles =
             |change: &Change| matches!(change, Change::Settle { step: s, call: c } if *s == step && c == call);
-        let recorded = self.reader.by_seq.get(&step).into_iter().flatten().map(|&at| &self.reader.decisions[at]);
-        let mut live = recorded.filter(|it| it.reverted.is_none());
+        let mut live = self.reader.live(step);
         live.any(|it| settles(&it.edit.change)) || self.more.iter().any(|edit| settles(&edit.change))
     }
 }

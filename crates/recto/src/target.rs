@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub use table::{Catalogue, PRICES_STALE_AFTER_DAYS};
 
 /// What is known about a model.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Target {
     /// The name the provider knows it by.
     pub name: Text,

@@ -16,7 +16,7 @@ use std::sync::Arc;
 pub const EXPORT_VERSION: u64 = 1;
 
 /// The fields of a record that have a place of their own; `extra` holds all others.
-const FIELDS: [&str; 19] = [
+const FIELDS: [&str; 20] = [
     "seq",
     "id",
     "section",
@@ -34,6 +34,7 @@ const FIELDS: [&str; 19] = [
     "expiry",
     "covers",
     "redactions",
+    "erased",
     "meta",
     "extra",
 ];

@@ -2,6 +2,7 @@
 
 use crate::digest::{Digest, Hasher};
 use crate::entry::{Arguments, Entry, Media, Part, Piece, Reasoning, Redaction, Role, Seq};
+use crate::error::Error;
 use crate::tokens::{Count, Tokens};
 use std::sync::Arc;
 
@@ -40,6 +41,24 @@ impl Counted {
         let digest = digest_of(entry.role, entry.author.as_deref(), shown);
         let rule_words = (entry.role == Role::User).then(|| rule_words(shown)).flatten();
         Counted { seq, cost: costs.iter().copied().sum(), redacted, costs, digest, rule_words, entry }
+    }
+
+    /// Returns an entry as a store kept it, with what was worked out about it once: see [`counts`](Counted::counts).
+    /// Counts that can't be this entry's are an error.
+    pub fn stored(seq: Seq, entry: Entry, counts: &str) -> Result<Counted, Error> {
+        let (costs, rule_words): (Vec<Tokens>, Option<u8>) = serde_json::from_str(counts)
+            .ok()
+            .filter(|(costs, _): &(Vec<Tokens>, Option<u8>)| costs.len() == entry.parts.len())
+            .ok_or_else(|| Error::input(format!("entry {seq}: {counts:?} can't be its counts")))?;
+        super::check(&entry)?;
+        let redacted = (!entry.redactions.is_empty()).then(|| redact(&entry.parts, &entry.redactions));
+        let digest = digest_of(entry.role, entry.author.as_deref(), redacted.as_ref().unwrap_or(&entry.parts));
+        Ok(Counted { seq, cost: costs.iter().copied().sum(), redacted, costs, digest, rule_words, entry })
+    }
+
+    /// Returns what was worked out about it, as a text to keep beside it.
+    pub fn counts(&self) -> String {
+        serde_json::json!([self.costs, self.rule_words]).to_string()
     }
 
     /// Returns the fact as it was appended, secrets included: for export, never for a page.

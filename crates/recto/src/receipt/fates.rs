@@ -4,6 +4,7 @@ use super::{Fate, FateRow};
 use crate::edit::{PassName, Reason};
 use crate::entry::{Seq, Span};
 use crate::item::{Changed, Item};
+use crate::log::Counted;
 use crate::page::{Mode, Page};
 use crate::request::Request;
 use crate::tokens::Tokens;
@@ -36,14 +37,18 @@ fn item_rows(item: &Item<'_>, view: &View<'_>, rows: &mut Vec<FateRow>) {
         (None, None, Some(floor)) => ("select".into(), Reason::KeptByFloor { floor }),
         (None, None, None) => ("select".into(), Reason::Selected),
     };
-    let mut row = |seq: Seq, before: Tokens, changed: Option<&Changed>, after: Tokens| {
+    let mut row = |entry: &Counted, changed: Option<&Changed>, after: Tokens| {
+        let (seq, before) = (entry.seq, entry.cost);
         let (fate, by, why, after): (Fate, PassName, Reason, Tokens) = match (&item.hidden, changed) {
             (Some((by, why)), _) => (Fate::NotShown, by.clone(), why.clone(), Tokens(0)),
             (None, Some(changed)) => (Fate::Changed, changed.by.clone(), changed.why.clone(), after),
-            (None, None) => {
-                let (by, why): (PassName, Reason) = stays(seq);
-                (Fate::Shown, by, why, before)
-            }
+            (None, None) => match entry.original().erased {
+                Some(erased) => (Fate::Changed, "erase".into(), Reason::Erased { bytes: erased.bytes }, before),
+                None => {
+                    let (by, why): (PassName, Reason) = stays(seq);
+                    (Fate::Shown, by, why, before)
+                }
+            },
         };
         rows.push(FateRow { span: Span::one(seq), entries: 1, scope: None, fate, by, why, before, after });
     };
@@ -53,11 +58,11 @@ fn item_rows(item: &Item<'_>, view: &View<'_>, rows: &mut Vec<FateRow>) {
     }
     after += item.note.as_ref().map_or(Tokens(0), |note| note.cost);
     let changed = item.changed.first().map(|(_, changed)| changed).or(item.note.as_ref());
-    row(item.seq(), item.entry.cost, changed, after);
+    row(item.entry, changed, after);
     for answer in &item.answers {
         if let Some(entry) = answer.result {
             let after = answer.changed.as_ref().map_or(entry.cost, |changed| changed.cost);
-            row(entry.seq, entry.cost, answer.changed.as_ref(), after);
+            row(entry, answer.changed.as_ref(), after);
         }
     }
 }

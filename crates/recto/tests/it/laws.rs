@@ -23,7 +23,12 @@ fn cases() -> u32 {
 }
 
 fn for_all_stories(length: usize, law: impl Fn(&Story) -> Result<(), String>) {
-    let config = Config { cases: cases(), failure_persistence: None, max_shrink_iters: 20_000, ..Config::default() };
+    for_stories(cases(), length, law);
+}
+
+/// Checks a law on so many stories.
+pub(crate) fn for_stories(cases: u32, length: usize, law: impl Fn(&Story) -> Result<(), String>) {
+    let config = Config { cases, failure_persistence: None, max_shrink_iters: 20_000, ..Config::default() };
     let mut runner =
         TestRunner::new_with_rng(config, proptest::test_runner::TestRng::deterministic_rng(Default::default()));
     let verdict = runner.run(&story(length), |story| law(&story).map_err(TestCaseError::fail));

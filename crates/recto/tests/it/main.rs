@@ -29,6 +29,7 @@ mod laws;
 mod library;
 mod log;
 mod mj_doc;
+mod partial;
 mod passes;
 mod pays;
 mod plan;

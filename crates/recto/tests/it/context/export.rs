@@ -38,6 +38,7 @@ fn full() -> Entry {
         tools: vec!["search".into(), "fetch".into()],
         expiry: Some(Expiry { after: 3, action: ExpiryAction::FirstChars(10) }),
         covers: Some(Span { first: Seq(0), last: Seq(0) }),
+        erased: Some(recto::entry::Erased { bytes: 7, hash: recto::digest::Digest::of(b"gone") }),
         redactions: vec![redaction],
         meta: object(json!({"b": [1, {"d": null, "c": true}], "a": "\u{7f}\u{2028}"})),
         extra: object(json!({"vendor": {"y": 1, "x": -2.5}, "trace_id": 18_446_744_073_709_551_615u64})),
@@ -104,7 +105,7 @@ fn s37_unknown_fields_are_preserved() {
 fn every_field_of_an_entry_may_also_be_a_name_in_its_extra() {
     let plain = serde_json::to_value(full()).unwrap();
     let names: Vec<String> = object(plain).into_iter().map(|(name, _)| name).chain(["seq".into()]).collect();
-    assert_eq!(names.len(), 19);
+    assert_eq!(names.len(), 20);
     let extra = names.into_iter().chain(["other".into()]).map(|name| (name, json!([1]))).collect();
     let context = of([Entry { extra, ..full() }]);
     let read = import(&context.to_json());
