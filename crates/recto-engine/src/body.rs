@@ -1,0 +1,159 @@
+//! How an entry is written down: as JSON, with large texts kept apart.
+//!
+//! A large text is replaced by an empty one, and the place where it stood and its digest are kept beside the entry. So
+//! the same file read twenty times is stored once, and no text can be taken for a reference.
+
+use crate::error::{Error, Kind};
+use crate::store::{LARGE_BYTES_MIN, NewRow, Remains, Row};
+use recto::digest::Digest;
+use recto::entry::{Erased, Media, Part, Piece, Text};
+use recto::log::{Counted, Log};
+use recto::{Count, Entry, Seq, Tokens};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// An entry as it is stored.
+#[derive(Serialize, Deserialize)]
+struct Body {
+    entry: Entry,
+    /// Where large texts stood: part, piece, digest.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    large: Vec<(usize, usize, Digest)>,
+}
+
+/// Writes an entry down, with what was worked out about it.
+pub(crate) fn written(counted: &Counted) -> NewRow {
+    let entry = counted.original().clone();
+    let whole = text_of(&entry);
+    let (body, large) = apart(&entry, whole.len());
+    let erased = entry.erased;
+    NewRow {
+        seq: None,
+        cost: counted.cost,
+        counts: counted.counts(),
+        hash: erased.map_or_else(|| Digest::of(whole.as_bytes()), |erased| erased.hash),
+        bytes: erased.map_or(whole.len() as u64, |erased| erased.bytes),
+        body: body.unwrap_or_else(|| format!("{{\"entry\":{whole}}}")),
+        large,
+        is_erased: erased.is_some(),
+        entry,
+    }
+}
+
+/// Counts entries as they will stand behind a log, and writes them down.
+pub(crate) fn counted(entries: Vec<Entry>, counter: &Arc<dyn Count>) -> Result<Vec<NewRow>, Error> {
+    let mut log = Log::counted_by(Shared(counter.clone()));
+    let mut rows = Vec::with_capacity(entries.len());
+    for entry in entries {
+        let seq = log.append(entry)?;
+        rows.push(written(log.get(seq).expect("it was just appended")));
+    }
+    Ok(rows)
+}
+
+/// What identifies an entry's body.
+pub(crate) fn hash_of(entry: &Entry) -> Digest {
+    entry.erased.map_or_else(|| Digest::of(text_of(entry).as_bytes()), |erased| erased.hash)
+}
+
+/// Reads an entry back.
+pub(crate) fn entry(row: &Row) -> Result<Entry, Error> {
+    let damaged = |why: String| Kind::Corrupt { what: format!("entry {}: {why}", row.seq) };
+    let body: Body = serde_json::from_str(&row.body).map_err(|error| damaged(error.to_string()))?;
+    let mut entry = body.entry;
+    if body.large.is_empty() {
+        return Ok(entry);
+    }
+    let mut parts = entry.parts.to_vec();
+    for (part, piece, digest) in body.large {
+        let text = row.large.iter().find(|(known, _)| *known == digest).map(|(_, text)| text);
+        let text = text.ok_or_else(|| damaged(format!("its text {digest} is missing")))?;
+        let place = parts.get_mut(part).and_then(|part| large_at(part, piece));
+        *place.ok_or_else(|| damaged(format!("it has no part {part}")))? = text.clone();
+    }
+    entry.parts = parts.into();
+    Ok(entry)
+}
+
+/// Reads an entry back, counted as it was.
+pub(crate) fn read(row: &Row) -> Result<Arc<Counted>, Error> {
+    let counted = Counted::stored(row.seq, entry(row)?, &row.counts);
+    Ok(Arc::new(counted.map_err(|error| Kind::Corrupt { what: error.to_string() })?))
+}
+
+/// What identifies a row's body now; it must be the row's own hash. `None` if it was erased, or can't be read.
+pub(crate) fn hash_now(row: &Row) -> Option<Digest> {
+    if row.is_erased { Some(row.hash) } else { entry(row).ok().map(|entry| hash_of(&entry)) }
+}
+
+/// What is left of a row when its words are erased.
+pub(crate) fn remains(row: &Row, counter: &Arc<dyn Count>) -> Result<Remains, Error> {
+    let left = entry(row)?.without_words(Erased { bytes: row.bytes, hash: row.hash });
+    let rows = counted(vec![left], counter)?;
+    let NewRow { body, counts, .. } = rows.into_iter().next().expect("one entry is one row");
+    Ok(Remains { seq: row.seq, body, counts })
+}
+
+/// A counter that several logs share.
+#[derive(Clone, Debug)]
+pub(crate) struct Shared(pub(crate) Arc<dyn Count>);
+
+impl Count for Shared {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn count(&self, text: &str) -> Tokens {
+        self.0.count(text)
+    }
+}
+
+fn text_of(entry: &Entry) -> String {
+    serde_json::to_string(entry).expect("an entry is plain data")
+}
+
+/// The body without its large texts, if there are any.
+fn apart(entry: &Entry, bytes: usize) -> (Option<String>, Vec<(Digest, Text)>) {
+    if bytes < LARGE_BYTES_MIN {
+        return (None, Vec::new());
+    }
+    let mut parts = entry.parts.to_vec();
+    let (mut places, mut large) = (Vec::new(), Vec::new());
+    for (at, part) in parts.iter_mut().enumerate() {
+        let pieces = if let Part::Result(result) = &*part { result.content.len() } else { 1 };
+        for piece in 0..pieces {
+            let Some(text) = large_at(part, piece).filter(|text| text.len() >= LARGE_BYTES_MIN) else { continue };
+            let digest = Digest::of(text.as_bytes());
+            places.push((at, piece, digest));
+            if !large.iter().any(|(known, _)| *known == digest) {
+                large.push((digest, text.clone()));
+            }
+            *text = "".into();
+        }
+    }
+    if places.is_empty() {
+        return (None, Vec::new());
+    }
+    let body = Body { entry: Entry { parts: parts.into(), ..entry.clone() }, large: places };
+    (Some(serde_json::to_string(&body).expect("an entry is plain data")), large)
+}
+
+/// The text of a part that may be kept apart.
+fn large_at(part: &mut Part, piece: usize) -> Option<&mut Text> {
+    match part {
+        Part::Result(result) => match result.content.get_mut(piece)? {
+            Piece::Text { text } => Some(text),
+            Piece::Image(Media { url, .. }) => Some(url),
+        },
+        _ if piece != 0 => None,
+        Part::Text { text } => Some(text),
+        Part::Image(media) | Part::Audio(media) | Part::Document(media) => Some(&mut media.url),
+        Part::Opaque { payload, .. } => Some(payload),
+        _ => None,
+    }
+}
+
+/// The place before one; `None` before the first.
+pub(crate) fn before(seq: Seq) -> Option<Seq> {
+    seq.0.checked_sub(1).map(Seq)
+}

@@ -1,0 +1,324 @@
+//! The engine: one façade over a store and the compiler. Command line and server call only this.
+
+mod erase;
+mod live;
+mod pages;
+mod port;
+
+use crate::body;
+use crate::error::{Error, Kind};
+use crate::lens::{self, Lens};
+use crate::store::sqlite::{Report, Sqlite};
+use crate::store::{
+    Appended, BATCH_ENTRIES_MAX, Batch, Commit, Conversation, ConversationId, DecisionRow, Decisions, Expect,
+    ForkPoint, NewConversation, ReaderName, ReaderRow, Row, State, Store, Tenant, Upto,
+};
+use recto::digest::Digest;
+use recto::edit::{Change, Decision, Edit, Reason};
+use recto::entry::{Millis, Text};
+use recto::log::Counted;
+use recto::{Count, Entry, Seq, Span, Tokenizer, Tokens};
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+use tokio::sync::Notify;
+
+pub use erase::Gone;
+pub use live::{Subscription, Told};
+pub use pages::{Again, Answer, Give, Turned};
+pub use port::{EXPORT_VERSION, Imported};
+
+/// How often a change is tried again when somebody else was quicker.
+const TRIES_MAX: usize = 64;
+
+/// Where a conversation is: whose, and what it is called.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct At {
+    /// Whose it is.
+    pub tenant: Tenant,
+    /// What it is called.
+    pub conversation: ConversationId,
+}
+
+impl At {
+    /// Returns the place of a conversation.
+    pub fn new(tenant: &Tenant, conversation: impl Into<ConversationId>) -> At {
+        At { tenant: tenant.clone(), conversation: conversation.into() }
+    }
+}
+
+/// A conversation that is to be made.
+#[derive(Clone, Debug, Default)]
+pub struct Opening {
+    /// What a person calls it.
+    pub title: String,
+    /// The host's own data.
+    pub meta: serde_json::Map<String, serde_json::Value>,
+    /// What counts its entries; `None` is the vocabulary of current OpenAI models.
+    pub tokenizer: Option<Tokenizer>,
+}
+
+/// Entries to append, at once or not at all.
+#[derive(Clone, Debug)]
+pub struct Append {
+    /// The entries.
+    pub entries: Vec<Entry>,
+    /// What must hold.
+    pub expect: Expect,
+    /// The caller's name for this append: the same again is answered with the first result.
+    pub key: Option<Text>,
+}
+
+impl Append {
+    /// Returns an append that goes behind whatever is there.
+    pub fn any(entries: impl Into<Vec<Entry>>) -> Append {
+        Append { entries: entries.into(), expect: Expect::Any, key: None }
+    }
+
+    /// Returns an append that is refused unless this is the newest entry.
+    pub fn after(head: Option<Seq>, entries: impl Into<Vec<Entry>>) -> Append {
+        Append { entries: entries.into(), expect: Expect::Head(head), key: None }
+    }
+
+    /// Names it, so that it can be repeated safely.
+    #[must_use]
+    pub fn keyed(self, key: impl Into<Text>) -> Append {
+        Append { key: Some(key.into()), ..self }
+    }
+}
+
+/// The façade. Cloning is cheap and shares everything.
+pub struct Engine<S> {
+    inner: Arc<Inner<S>>,
+}
+
+struct Inner<S> {
+    store: S,
+    /// Wakes subscribers in this process.
+    changed: Notify,
+    pages: pages::Cache,
+}
+
+impl<S> Clone for Engine<S> {
+    fn clone(&self) -> Engine<S> {
+        Engine { inner: self.inner.clone() }
+    }
+}
+
+impl<S> std::fmt::Debug for Engine<S> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Engine")
+    }
+}
+
+impl<S: Store> Engine<S> {
+    /// Returns an engine over a store.
+    pub fn over(store: S) -> Engine<S> {
+        Engine { inner: Arc::new(Inner { store, changed: Notify::new(), pages: pages::Cache::default() }) }
+    }
+
+    /// Returns its store, for upkeep.
+    pub fn store(&self) -> &S {
+        &self.inner.store
+    }
+
+    /// Makes a conversation; one of this name that exists is an error.
+    pub async fn open(&self, at: &At, opening: Opening) -> Result<Conversation, Error> {
+        let tokenizer = opening.tokenizer.unwrap_or(Tokenizer::O200k);
+        let new = NewConversation {
+            id: at.conversation.clone(),
+            tokenizer: tokenizer.as_str().into(),
+            title: opening.title.into(),
+            meta: serde_json::Value::Object(opening.meta).to_string().into(),
+            at: now(),
+            from: None,
+        };
+        self.store().create(&at.tenant, new).await
+    }
+
+    /// Returns a conversation's row; one that was erased is an error.
+    pub async fn conversation(&self, at: &At) -> Result<Conversation, Error> {
+        let row = self.store().conversation(&at.tenant, &at.conversation).await?;
+        if row.state == State::Live {
+            return Ok(row);
+        }
+        Err(Kind::Erased { conversation: at.conversation.clone() }.into())
+    }
+
+    /// Lists conversations in the order of their names, after one of them.
+    pub async fn list(
+        &self,
+        tenant: &Tenant,
+        after: Option<&ConversationId>,
+        rows: usize,
+    ) -> Result<Vec<Conversation>, Error> {
+        self.store().list(tenant, after, rows).await
+    }
+
+    /// Lists the readers of a conversation.
+    pub async fn readers(&self, at: &At) -> Result<Vec<(ReaderName, ReaderRow)>, Error> {
+        self.store().readers(&at.tenant, &at.conversation).await
+    }
+
+    /// Appends entries. When this returns, they are on disk.
+    pub async fn append(&self, at: &At, append: Append) -> Result<Appended, Error> {
+        let counter = counter(&self.conversation(at).await?)?;
+        let batch = batch(append, &counter)?;
+        let appended = self.store().append(&at.tenant, &at.conversation, batch).await?;
+        self.inner.changed.notify_waiters();
+        Ok(appended)
+    }
+
+    /// Reads entries in order, from a place on.
+    pub async fn read(&self, at: &At, from: Seq, rows: usize) -> Result<Vec<Arc<Counted>>, Error> {
+        let rows: Vec<Row> = self.store().forth(&at.tenant, &at.conversation, from, rows).await?;
+        rows.iter().map(body::read).collect()
+    }
+
+    /// Forks a conversation behind an entry, or at its end. Nothing is copied.
+    pub async fn fork(
+        &self,
+        at: &At,
+        new: impl Into<ConversationId>,
+        upto: Option<Seq>,
+    ) -> Result<Conversation, Error> {
+        let parent = self.conversation(at).await?;
+        let from = ForkPoint { conversation: at.conversation.clone(), upto: upto.or_else(|| parent.tally.head()) };
+        let Conversation { tokenizer, title, meta, .. } = parent;
+        let new = NewConversation { id: new.into(), tokenizer, title, meta, at: now(), from: Some(from) };
+        self.store().create(&at.tenant, new).await
+    }
+
+    /// Returns the decisions of a reader after one of them, and what was taken back, in order.
+    pub async fn decisions(&self, at: &At, reader: &ReaderName) -> Result<Vec<Decision>, Error> {
+        let mut rows: Vec<DecisionRow> = Vec::new();
+        loop {
+            let which = Decisions::After { ordinal: rows.last().map_or(0, |row| row.ordinal), rows: BATCH_ENTRIES_MAX };
+            let page = self.store().decisions(&at.tenant, &at.conversation, reader, Upto::NOW, which).await?;
+            if page.is_empty() {
+                return lens::made(rows);
+            }
+            rows.extend(page);
+        }
+    }
+
+    /// Keeps a stretch of entries from ever being reduced for a reader.
+    pub async fn pin(&self, at: &At, reader: &ReaderName, span: Span) -> Result<(), Error> {
+        let head = self.conversation(at).await?.tally.head();
+        if span.first > span.last || Some(span.last) > head {
+            let head = head.map_or("empty".to_string(), |head| format!("at {head}"));
+            return Err(recto::Error::input(format!("{span} can't be pinned: the log ends {head}")).into());
+        }
+        let (before, after, due) = (Tokens(0), Tokens(0), None);
+        let edit = Edit { change: Change::Pin(span), by: "pin".into(), why: Reason::Pinned, before, after, due };
+        self.decide(at, reader, |row| Ok(lens::written(std::slice::from_ref(&edit), Digest::default(), row))).await
+    }
+
+    /// Takes back every pin of a reader that touches a stretch, and returns how many there were.
+    pub async fn unpin(&self, at: &At, reader: &ReaderName, span: Span) -> Result<usize, Error> {
+        let touches = |it: &Decision| {
+            let is_pin = matches!(it.edit.change, Change::Pin(pin) if pin.first <= span.last && span.first <= pin.last);
+            is_pin && it.reverted.is_none()
+        };
+        let pins: Vec<u64> =
+            self.decisions(at, reader).await?.iter().filter(|it| touches(it)).map(|it| it.ordinal).collect();
+        for ordinal in &pins {
+            self.revert(at, reader, *ordinal).await?;
+        }
+        Ok(pins.len())
+    }
+
+    /// Takes a decision back; it stays on record, and what it touched is not reduced again.
+    pub async fn revert(&self, at: &At, reader: &ReaderName, ordinal: u64) -> Result<(), Error> {
+        let about = |what: String| Error::from(recto::Error::input(what));
+        let none = || about(format!("reader {:?} has no decision {ordinal}", reader.as_str()));
+        let before = ordinal.checked_sub(1).ok_or_else(none)?;
+        for _ in 0..TRIES_MAX {
+            let row = self.store().reader(&at.tenant, &at.conversation, reader).await?;
+            let which = Decisions::After { ordinal: before, rows: BATCH_ENTRIES_MAX };
+            let rows = self.store().decisions(&at.tenant, &at.conversation, reader, Upto::NOW, which).await?;
+            let decision = lens::made(rows)?.into_iter().find(|it| it.ordinal == ordinal).ok_or_else(none)?;
+            if decision.reverted.is_some() {
+                return Err(about(format!("decision {ordinal} was reverted already")));
+            }
+            match self.commit(at, reader, row, vec![lens::revert(ordinal, row)]).await {
+                Err(error) if error.is_conflict() => continue,
+                done => return done,
+            }
+        }
+        Err(too_busy())
+    }
+
+    /// Records decisions that are made from a reader's row as it is.
+    async fn decide(
+        &self,
+        at: &At,
+        reader: &ReaderName,
+        decisions: impl Fn(ReaderRow) -> Result<Vec<DecisionRow>, Error>,
+    ) -> Result<(), Error> {
+        for _ in 0..TRIES_MAX {
+            let row = self.store().reader(&at.tenant, &at.conversation, reader).await?;
+            match self.commit(at, reader, row, decisions(row)?).await {
+                Err(error) if error.is_conflict() => continue,
+                done => return done,
+            }
+        }
+        Err(too_busy())
+    }
+
+    async fn commit(
+        &self,
+        at: &At,
+        reader: &ReaderName,
+        expect: ReaderRow,
+        decisions: Vec<DecisionRow>,
+    ) -> Result<(), Error> {
+        let (contents, turns, open, when) = (Vec::new(), Vec::new(), None, now());
+        let commit = Commit { expect, decisions, contents, turns, open, at: when };
+        self.store().commit(&at.tenant, &at.conversation, reader, commit).await?;
+        self.inner.changed.notify_waiters();
+        Ok(())
+    }
+
+    async fn lens<'a>(&'a self, at: &'a At, reader: &'a ReaderName, upto: Upto) -> Result<Lens<'a, S>, Error> {
+        Lens::open(self.store(), &at.tenant, &at.conversation, reader, upto).await
+    }
+}
+
+impl Engine<Sqlite> {
+    /// Checks everything that is stored; `progress` hears how many entries were looked at.
+    pub async fn check(&self, progress: impl FnMut(u64) + Send + 'static) -> Result<Report, Error> {
+        self.store().check(body::hash_now, progress).await
+    }
+}
+
+/// What counts the entries of a conversation.
+fn counter(conversation: &Conversation) -> Result<Arc<dyn Count>, Error> {
+    let tokenizer: Tokenizer = conversation.tokenizer.parse().map_err(|_| Kind::Corrupt {
+        what: format!("conversation {:?} is counted by {:?}", conversation.id.as_str(), &*conversation.tokenizer),
+    })?;
+    Ok(Arc::new(tokenizer))
+}
+
+/// Writes entries down, under the caller's key.
+fn batch(append: Append, counter: &Arc<dyn Count>) -> Result<Batch, Error> {
+    if append.entries.len() > BATCH_ENTRIES_MAX {
+        let what = format!("{} entries in one append; at most {BATCH_ENTRIES_MAX} are taken", append.entries.len());
+        return Err(Kind::TooLarge { what }.into());
+    }
+    let rows = body::counted(append.entries, counter)?;
+    let key = append.key.map(|key| {
+        let hashes: String = rows.iter().map(|row| row.hash.to_string()).collect();
+        (key, Digest::of(hashes.as_bytes()))
+    });
+    Ok(Batch { expect: append.expect, key, rows, at: now() })
+}
+
+fn too_busy() -> Error {
+    let what = format!("somebody else was quicker {TRIES_MAX} times");
+    Kind::Busy { what }.into()
+}
+
+fn now() -> Millis {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis());
+    Millis(i64::try_from(since).unwrap_or(i64::MAX))
+}

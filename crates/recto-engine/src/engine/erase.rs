@@ -1,0 +1,124 @@
+//! Erasing: of a conversation, and of single entries.
+
+use super::{At, Engine, counter};
+use crate::body;
+use crate::error::{Error, Kind};
+use crate::lens;
+use crate::store::{
+    ConversationId, DecisionRow, Decisions, EraseEntries, Erased, Forks, ReaderName, Remains, Store, Upto,
+};
+use recto::Seq;
+use recto::edit::{Change, Edit};
+use recto::entry::ERASED_WORD;
+use serde::Serialize;
+
+/// The most entries whose bodies one erase takes.
+const ENTRIES_MAX: usize = 1_000;
+/// The most conversations that are looked at for decisions about an erased entry.
+const CONVERSATIONS_MAX: usize = 10_000;
+
+/// What was erased.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Gone {
+    /// The conversations that are gone.
+    pub conversations: Vec<ConversationId>,
+    /// How many entries lost their words.
+    pub entries: u64,
+}
+
+impl From<Erased> for Gone {
+    fn from(erased: Erased) -> Gone {
+        Gone { conversations: erased.conversations, entries: erased.entries }
+    }
+}
+
+impl<S: Store> Engine<S> {
+    /// Erases a conversation; only its name stays. While other conversations go on from it, it is refused with their
+    /// names, unless they are to go as well.
+    pub async fn erase(&self, at: &At, forks: Forks) -> Result<Gone, Error> {
+        let erased = self.store().erase(&at.tenant, &at.conversation, forks).await?;
+        erased.conversations.iter().for_each(|id| self.inner.pages.forget(id));
+        self.inner.changed.notify_waiters();
+        Ok(erased.into())
+    }
+
+    /// Erases the words of entries, and what decisions quote of them. Place, length and hash stay, and the shape: who
+    /// spoke, and which calls were made or answered.
+    pub async fn erase_entries(&self, at: &At, seqs: Vec<Seq>) -> Result<Gone, Error> {
+        if seqs.len() > ENTRIES_MAX {
+            let what = format!("{} entries; at most {ENTRIES_MAX} are erased at once", seqs.len());
+            return Err(Kind::TooLarge { what }.into());
+        }
+        let remains = self.remains(at, &seqs).await?;
+        if let Some(missing) = seqs.iter().find(|seq| !remains.iter().any(|it| it.seq == **seq)) {
+            let what = format!("entry {missing} in conversation {:?}", at.conversation.as_str());
+            return Err(Kind::NotFound { what }.into());
+        }
+        let decisions = self.quoting(at, &seqs).await?;
+        self.wipe(at, EraseEntries { remains, decisions }).await
+    }
+
+    /// Erases the words of entries, and leaves what was decided to show of them.
+    pub(super) async fn erase_bodies(&self, at: &At, seqs: Vec<Seq>) -> Result<Gone, Error> {
+        let remains = self.remains(at, &seqs).await?;
+        self.wipe(at, EraseEntries { remains, decisions: Vec::new() }).await
+    }
+
+    async fn wipe(&self, at: &At, erase: EraseEntries) -> Result<Gone, Error> {
+        let erased = self.store().erase_entries(&at.tenant, &at.conversation, erase).await?;
+        self.inner.pages.forget(&at.conversation);
+        self.inner.changed.notify_waiters();
+        Ok(erased.into())
+    }
+
+    async fn remains(&self, at: &At, seqs: &[Seq]) -> Result<Vec<Remains>, Error> {
+        let counter = counter(&self.conversation(at).await?)?;
+        let rows = self.store().rows(&at.tenant, &at.conversation, seqs.to_vec()).await?;
+        rows.iter().map(|row| body::remains(row, &counter)).collect()
+    }
+
+    /// The decisions that quote entries, here and in every conversation that shares them, without the quotes.
+    async fn quoting(&self, at: &At, seqs: &[Seq]) -> Result<Vec<(ConversationId, ReaderName, DecisionRow)>, Error> {
+        let mut quoting = Vec::new();
+        let mut left = vec![self.root(at, seqs).await?];
+        for _ in 0..CONVERSATIONS_MAX {
+            let Some(id) = left.pop() else { return Ok(quoting) };
+            left.extend(self.store().forks(&at.tenant, &id).await?);
+            for (reader, _) in self.store().readers(&at.tenant, &id).await? {
+                let which = Decisions::About(seqs.to_vec());
+                let rows = self.store().decisions(&at.tenant, &id, &reader, Upto::NOW, which).await?;
+                for decision in lens::made(rows)? {
+                    if let Some(edit) = unquoted(&decision.edit) {
+                        let row = lens::rewritten(edit, decision.policy, decision.ordinal, decision.turn.0);
+                        quoting.push((id.clone(), reader.clone(), row));
+                    }
+                }
+            }
+        }
+        Err(Kind::TooLarge { what: format!("more than {CONVERSATIONS_MAX} conversations share these entries") }.into())
+    }
+
+    /// The oldest conversation that has the entries.
+    async fn root(&self, at: &At, seqs: &[Seq]) -> Result<ConversationId, Error> {
+        let mut id = at.conversation.clone();
+        for _ in 0..CONVERSATIONS_MAX {
+            let row = self.store().conversation(&at.tenant, &id).await?;
+            match row.from {
+                Some(from) if seqs.iter().any(|seq| Some(*seq) <= from.upto) => id = from.conversation,
+                _ => return Ok(id),
+            }
+        }
+        Ok(id)
+    }
+}
+
+/// An edit without the words that it quotes; `None` if it quotes none.
+fn unquoted(edit: &Edit) -> Option<Edit> {
+    let word = || ERASED_WORD.into();
+    let change = match &edit.change {
+        Change::Replace { at, .. } => Change::Replace { at: *at, text: word() },
+        Change::Expand { at, text: Some(_), until } => Change::Expand { at: *at, text: Some(word()), until: *until },
+        _ => return None,
+    };
+    Some(Edit { change, ..edit.clone() })
+}

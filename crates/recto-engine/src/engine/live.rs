@@ -1,0 +1,165 @@
+//! Live changes: what has happened to a conversation, told in order, also what other processes did.
+
+use super::{At, Engine, TRIES_MAX, counter, too_busy};
+use crate::body;
+use crate::error::Error;
+use crate::lens;
+use crate::store::{Conversation, DecisionKind, DecisionRow, Decisions, ReaderName, Row, Store, Turns, Upto};
+use recto::edit::Turn;
+use recto::event::{Event, Since, events};
+use recto::log::{Known, Newest, Tally};
+use recto::reader::KnownReader;
+use recto::{Log, Reader, Seq};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// The most entries, decisions or calls that are told at once.
+const ROWS_MAX: usize = 1_000;
+
+/// What has happened, and how much is told with it.
+#[derive(Clone, Debug)]
+pub struct Told {
+    /// The events, in order.
+    pub events: Vec<Event>,
+    /// Where to go on from.
+    pub since: Since,
+}
+
+/// Tells what happens to a conversation as one reader sees it.
+pub struct Subscription<S> {
+    engine: Engine<S>,
+    at: At,
+    reader: ReaderName,
+    since: Since,
+    version: Option<u64>,
+    poll: Duration,
+}
+
+impl<S> std::fmt::Debug for Subscription<S> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Subscription({:?}, {:?})", self.at, self.since)
+    }
+}
+
+impl<S: Store> Engine<S> {
+    /// Tells what has happened since a mark, in order; a long past is told in pages.
+    pub async fn events(&self, at: &At, reader: &ReaderName, since: Since) -> Result<Told, Error> {
+        for _ in 0..TRIES_MAX {
+            let before = self.conversation(at).await?;
+            let told = self.events_of(at, reader, since, &before).await?;
+            // Entries, decisions and calls are read one after the other; they count if they are of one moment.
+            if self.conversation(at).await?.version == before.version {
+                return Ok(told);
+            }
+        }
+        Err(too_busy())
+    }
+
+    async fn events_of(
+        &self,
+        at: &At,
+        reader: &ReaderName,
+        since: Since,
+        conversation: &Conversation,
+    ) -> Result<Told, Error> {
+        let (tenant, id) = (&at.tenant, &at.conversation);
+        let row = self.store().reader(tenant, id, reader).await?;
+        let first = since.turn.0.saturating_sub(1);
+        let which = Turns::Since { turn: first, rows: ROWS_MAX };
+        let turns = self.store().turns(tenant, id, reader, Upto::NOW, which).await?;
+        let rows = self.store().forth(tenant, id, since.next, ROWS_MAX).await?;
+        // Only whole turns are told, and of the open one what is there.
+        let last_row = rows.last().map(|row| row.seq);
+        let is_all = rows.len() < ROWS_MAX;
+        let whole = turns.iter().filter(|turn| is_all || turn.head <= last_row).count();
+        let is_open = is_all && first + whole as u64 == row.turns;
+        let upto_turn = first + whole as u64;
+        let which = Decisions::After { ordinal: since.ordinal, rows: ROWS_MAX };
+        let decided = self.store().decisions(tenant, id, reader, Upto::NOW, which).await?;
+        let is_told = |row: &DecisionRow| row.turn < upto_turn || is_open;
+        let decided: Vec<DecisionRow> = decided.into_iter().take_while(is_told).collect();
+        let ordinal = decided.last().map_or(since.ordinal, |row| row.ordinal);
+        let decisions = self.with_reverted(at, reader, decided).await?;
+
+        let told_head = if is_open { last_row } else { turns.get(whole.wrapping_sub(1)).and_then(|turn| turn.head) };
+        let new: Vec<&Row> = rows.iter().filter(|row| Some(row.seq) <= told_head).collect();
+        let next = new.last().map_or(since.next, |row| row.seq.next());
+        let tally = new.last().map_or_else(Tally::default, |row| row.tally.clone());
+        let is_new = |seq: &Seq| new.iter().any(|row| row.seq == *seq);
+        let old: Vec<Seq> = decisions.iter().map(|it| it.edit.change.seq()).filter(|seq| !is_new(seq)).collect();
+        let old = self.store().rows(tenant, id, old).await?;
+        let entries = new.into_iter().chain(&old).map(|row| Ok((row.seq, body::read(row)?)));
+        let log = log_of(tally, entries.collect::<Result<_, Error>>()?, counter(conversation)?);
+        let calls = turns[..whole].iter().map(|turn| (turn.head, turn.spared)).collect();
+        let (below, known) = (Seq(0), BTreeMap::new());
+        let name = reader.text().clone();
+        let reader = Reader::partial(KnownReader { name, ordinal, turns: first, calls, below, decisions, known });
+        let end = Since { ordinal, turn: Turn(upto_turn), next };
+        let events = events(&reader, &log, since).collect();
+        Ok(Told { events, since: end })
+    }
+
+    /// Decisions, with those that were taken back by one of them.
+    async fn with_reverted(
+        &self,
+        at: &At,
+        reader: &ReaderName,
+        mut rows: Vec<DecisionRow>,
+    ) -> Result<Vec<recto::edit::Decision>, Error> {
+        let missing = rows.iter().filter(|row| row.kind == DecisionKind::Revert).map(|row| row.about);
+        let missing: Vec<u64> = missing.filter(|about| !rows.iter().any(|row| row.ordinal == *about)).collect();
+        for ordinal in missing {
+            let which = Decisions::After { ordinal: ordinal.saturating_sub(1), rows: 1 };
+            rows.extend(self.store().decisions(&at.tenant, &at.conversation, reader, Upto::NOW, which).await?);
+        }
+        lens::made(rows)
+    }
+
+    /// Returns a subscription that tells what happens from a mark on. Changes of this process are told at once, those of
+    /// others when the store is next looked at.
+    pub fn subscribe(&self, at: &At, reader: &ReaderName, since: Since, poll: Duration) -> Subscription<S> {
+        let (engine, at, reader) = (self.clone(), at.clone(), reader.clone());
+        Subscription { engine, at, reader, since, version: None, poll }
+    }
+}
+
+impl<S: Store> Subscription<S> {
+    /// Waits until something has happened, and tells it in order.
+    pub async fn next(&mut self) -> Result<Vec<Event>, Error> {
+        loop {
+            let changed = self.engine.inner.changed.notified();
+            tokio::pin!(changed);
+            // From here on no change is missed.
+            changed.as_mut().enable();
+            let version = self.engine.conversation(&self.at).await?.version;
+            if self.version != Some(version) {
+                let told = self.engine.events(&self.at, &self.reader, self.since).await?;
+                if told.since == self.since {
+                    self.version = Some(version);
+                }
+                self.since = told.since;
+                if !told.events.is_empty() {
+                    return Ok(told.events);
+                }
+                continue;
+            }
+            // Whether it was woken or the time is over, it looks again.
+            drop(tokio::time::timeout(self.poll, changed).await);
+        }
+    }
+
+    /// Returns the mark up to which everything was told.
+    pub fn since(&self) -> Since {
+        self.since
+    }
+}
+
+/// A log of which single entries are known.
+fn log_of(
+    tally: Tally,
+    entries: BTreeMap<Seq, std::sync::Arc<recto::log::Counted>>,
+    counter: std::sync::Arc<dyn recto::Count>,
+) -> Log {
+    let strands = vec![Newest::default(); tally.strands().len()];
+    Log::partial(counter, Known { tally, strands, entries, ..Known::default() })
+}

@@ -1,0 +1,389 @@
+//! Pages: planned and compiled from what is stored, acknowledged or abandoned, and made again as they were.
+
+use super::{Append, At, Engine, TRIES_MAX, batch, counter, now, too_busy};
+use crate::body;
+use crate::call::{Before, Call, Contents, Material, Stored, Totals, ticket_digest};
+use crate::error::{Error, Kind};
+use crate::lens;
+use crate::store::{
+    Acknowledge, Appended, Commit, ConversationId, Expect, OpenCall, ReaderName, ReaderRow, Store, TurnRow, Turns, Upto,
+};
+use crate::window::Window;
+use recto::edit::{Change, Edit};
+use recto::entry::{Millis, Text};
+use recto::expand::{Ask, Expansion, Refusal, expand};
+use recto::page::Page;
+use recto::receipt::Ticket;
+use recto::{Compiled, Entry, Plan, Reader, Request, Seq, Target, Tokens, compile, plan};
+use serde::Serialize;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Mutex;
+
+/// How often more is read for one page; each time twice as much.
+const ROUNDS_MAX: usize = 64;
+/// How much of an unbounded window is read at first.
+const FIRST_TOKENS: Tokens = Tokens(128_000);
+/// The most pages that are remembered, to tell what of them a provider's cache still holds.
+const PAGES_MAX: usize = 256;
+
+/// What came of a call.
+#[derive(Clone, Debug, Default)]
+pub struct Answer {
+    /// What the model said, and what else has come of it.
+    pub entries: Vec<Entry>,
+    /// How many tokens of input its provider reported.
+    pub reported: Option<Tokens>,
+    /// The caller's name for this acknowledgement: the same again is answered with the first result.
+    pub key: Option<Text>,
+}
+
+/// A page that was made again.
+#[derive(Clone, Debug)]
+pub struct Again {
+    /// The page and its receipt.
+    pub compiled: Compiled,
+    /// Whether it is, byte for byte, the page that was made then.
+    pub agrees: bool,
+}
+
+/// An acknowledged call.
+#[derive(Clone, Debug, Serialize)]
+pub struct Turned {
+    /// Its number.
+    pub turn: u64,
+    /// When it was acknowledged.
+    pub at: Millis,
+    /// What its page came to.
+    pub totals: Totals,
+    /// How many tokens of input its provider reported.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reported: Option<Tokens>,
+    /// Its ticket.
+    pub ticket: Ticket,
+}
+
+/// How something that was left out is given back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Give {
+    /// From the next page on it stands where it was said.
+    InPlace,
+    /// Its text is returned, and nothing changes.
+    AsText,
+}
+
+/// The pages of last calls, by reader.
+#[derive(Default)]
+pub(super) struct Cache {
+    pages: Mutex<HashMap<(At, ReaderName), (Ticket, Page)>>,
+}
+
+impl Cache {
+    fn get(&self, at: &At, reader: &ReaderName, ticket: &Ticket) -> Option<Page> {
+        let pages = self.pages.lock().ok()?;
+        let (known, page) = pages.get(&(at.clone(), reader.clone()))?;
+        (known == ticket).then(|| page.clone())
+    }
+
+    /// Remembers a page; where there are too many, any other one is forgotten, since it can be made again.
+    fn put(&self, at: &At, reader: &ReaderName, ticket: &Ticket, page: &Page) {
+        let Ok(mut pages) = self.pages.lock() else { return };
+        let key = (at.clone(), reader.clone());
+        if pages.len() >= PAGES_MAX && !pages.contains_key(&key) {
+            let other = pages.keys().next().cloned();
+            other.map(|other| pages.remove(&other));
+        }
+        pages.insert(key, (ticket.clone(), page.clone()));
+    }
+
+    /// Forgets the pages of a conversation.
+    pub(super) fn forget(&self, conversation: &ConversationId) {
+        if let Ok(mut pages) = self.pages.lock() {
+            pages.retain(|(at, _), _| at.conversation != *conversation);
+        }
+    }
+}
+
+/// A page that was planned and compiled, and not recorded yet.
+struct Made {
+    compiled: Compiled,
+    edits: Vec<Edit>,
+    row: ReaderRow,
+    before: Before,
+}
+
+impl<S: Store> Engine<S> {
+    /// Plans, records what was decided, compiles the page, and records that its call is open. What doesn't fit is an
+    /// error, and nothing is recorded.
+    pub async fn compile(&self, at: &At, call: &Call) -> Result<Compiled, Error> {
+        for _ in 0..TRIES_MAX {
+            let Made { compiled, edits, row, before } = self.make(at, call).await?;
+            let (stored, contents) = Stored::of(call, &before, &compiled.receipt);
+            let input = call.input.as_ref().map(|input| serde_json::to_string(input).expect("an entry is plain data"));
+            let ticket = ticket_digest(&compiled.receipt.ticket);
+            let open = OpenCall { ticket, turn: row.turns, receipt: stored.text()?, input };
+            let decisions = lens::written(&edits, call.policy.digest(), row);
+            let (turns, open) = (Vec::new(), Some(open));
+            let commit = Commit { expect: row, decisions, contents, turns, open, at: now() };
+            match self.store().commit(&at.tenant, &at.conversation, &call.reader, commit).await {
+                Err(error) if error.is_conflict() => continue,
+                done => done?,
+            }
+            self.inner.pages.put(at, &call.reader, &compiled.receipt.ticket, &compiled.page);
+            self.erase_shortened(at, call, &edits).await?;
+            self.inner.changed.notify_waiters();
+            return Ok(compiled);
+        }
+        Err(too_busy())
+    }
+
+    /// Plans and compiles the page as [`compile`](Engine::compile) would, and records nothing.
+    pub async fn preview(&self, at: &At, call: &Call) -> Result<Compiled, Error> {
+        Ok(self.make(at, call).await?.compiled)
+    }
+
+    /// Records that a call was answered: its turn, what was said with it, and what came of it, all at once.
+    pub async fn acknowledge(&self, at: &At, ticket: &Ticket, answer: Answer) -> Result<Appended, Error> {
+        let (reader, key) = (ReaderName::from(ticket.reader.clone()), ticket_digest(ticket));
+        let counter = counter(&self.conversation(at).await?)?;
+        for _ in 0..TRIES_MAX {
+            let open = self.store().open(&at.tenant, &at.conversation, &reader, key).await?;
+            let head = self.conversation(at).await?.tally.head();
+            let (mut entries, mut expect, mut receipt) = (Vec::new(), Expect::Any, String::new());
+            if let Some(open) = open {
+                let mut stored = Stored::parse(&open.receipt)?;
+                if let Some(input) = &open.input {
+                    // Where it will stand is told on the receipt, so nobody may come between.
+                    stored.input = Some(head.map_or(Seq(0), Seq::next));
+                    expect = Expect::Head(head);
+                    entries.push(said(input)?);
+                }
+                stored.reported = answer.reported;
+                receipt = stored.text()?;
+            }
+            entries.extend(answer.entries.iter().cloned());
+            let produced = batch(Append { entries, expect, key: answer.key.clone() }, &counter)?;
+            let turn = self.turn_row(at, &reader, ticket, receipt).await?;
+            let acknowledge = Acknowledge { ticket: key, turn, produced, records: Vec::new() };
+            match self.store().acknowledge(&at.tenant, &at.conversation, &reader, acknowledge).await {
+                Err(error) if error.is_head_moved() => continue,
+                done => {
+                    self.inner.changed.notify_waiters();
+                    return done;
+                }
+            }
+        }
+        Err(too_busy())
+    }
+
+    async fn turn_row(&self, at: &At, reader: &ReaderName, ticket: &Ticket, receipt: String) -> Result<TurnRow, Error> {
+        let last = match ticket.turn.0.checked_sub(1) {
+            Some(last) => self.turn(at, reader, last).await?,
+            None => None,
+        };
+        // A log only grows, but a host may hold tickets of older heads; ages must not run backwards.
+        let head = ticket.head.max(last.as_ref().and_then(|last| last.head));
+        let spared = last.map_or(Tokens(0), |last| last.spared) + ticket.less;
+        Ok(TurnRow { turn: ticket.turn.0, head, spared, receipt, at: now() })
+    }
+
+    /// Forgets a call that came to nothing; everything is as it was but for what was decided. Returns whether it was open.
+    pub async fn abandon(&self, at: &At, ticket: &Ticket) -> Result<bool, Error> {
+        let reader = ReaderName::from(ticket.reader.clone());
+        self.store().abandon(&at.tenant, &at.conversation, &reader, ticket_digest(ticket)).await
+    }
+
+    /// Lists acknowledged calls, from one on.
+    pub async fn turns(&self, at: &At, reader: &ReaderName, turn: u64, rows: usize) -> Result<Vec<Turned>, Error> {
+        let which = Turns::Since { turn, rows };
+        let rows = self.store().turns(&at.tenant, &at.conversation, reader, Upto::NOW, which).await?;
+        let turned = |row: TurnRow| {
+            let Stored { ticket, totals, reported, .. } = Stored::parse(&row.receipt)?;
+            Ok(Turned { turn: row.turn, at: row.at, totals, reported, ticket })
+        };
+        rows.into_iter().map(turned).collect()
+    }
+
+    /// Makes the page of an acknowledged call again, from the log and the decisions as they were then.
+    pub async fn again(&self, at: &At, reader: &ReaderName, turn: u64) -> Result<Again, Error> {
+        let Some(row) = self.turn(at, reader, turn).await? else {
+            let turns = self.store().reader(&at.tenant, &at.conversation, reader).await?.turns;
+            let what = format!("call {turn} of reader {:?}, which has made {turns}", reader.as_str());
+            return Err(Kind::NotFound { what }.into());
+        };
+        let stored = Stored::parse(&row.receipt)?;
+        let mut before = stored.before();
+        if let Some(earlier) = turn.checked_sub(1)
+            && let Some(row) = self.turn(at, reader, earlier).await?
+        {
+            let earlier = Stored::parse(&row.receipt)?;
+            let model = self.target(at, &earlier).await?.name;
+            before.last = stored.idle_seconds().map(|idle| (model, idle));
+            before.reported = earlier.reported;
+            before.page = Some(self.remake(at, &earlier, earlier.before()).await?.page);
+        }
+        let compiled = self.remake(at, &stored, before).await?;
+        let agrees = compiled.receipt.ticket.page == stored.ticket.page;
+        Ok(Again { compiled, agrees })
+    }
+
+    /// Gives back what the next page of a reader would not show, or says why that can't be done.
+    pub async fn expand(
+        &self,
+        at: &At,
+        call: &Call,
+        ask: &Ask,
+        give: Give,
+    ) -> Result<Result<Expansion, Refusal>, Error> {
+        for _ in 0..TRIES_MAX {
+            let (asked, row, _) = self.reading(at, call, |request| asked(request, ask)).await?;
+            let (planned, expansion) = asked?;
+            let expansion = match expansion {
+                Ok(expansion) if give == Give::InPlace && !expansion.edits.is_empty() => expansion,
+                done => return Ok(done),
+            };
+            let edits: Vec<Edit> = planned.into_iter().chain(expansion.edits.iter().cloned()).collect();
+            match self.commit(at, &call.reader, row, lens::written(&edits, call.policy.digest(), row)).await {
+                Err(error) if error.is_conflict() => continue,
+                done => done?,
+            }
+            return Ok(Ok(expansion));
+        }
+        Err(too_busy())
+    }
+
+    async fn make(&self, at: &At, call: &Call) -> Result<Made, Error> {
+        let (made, row, before) = self.reading(at, call, planned).await?;
+        let (compiled, edits) = made?;
+        Ok(Made { compiled, edits, row, before })
+    }
+
+    /// Makes something of a call, reading more until nothing is missing.
+    async fn reading<T>(
+        &self,
+        at: &At,
+        call: &Call,
+        make: impl Fn(&Request<'_>) -> T,
+    ) -> Result<(T, ReaderRow, Before), Error> {
+        let conversation = self.conversation(at).await?;
+        let counter = counter(&conversation)?;
+        let mut lens = self.lens(at, &call.reader, Upto::NOW).await?;
+        let before = self.before(at, &call.reader, lens.last_call().await?).await?;
+        let (head, tokens) = (conversation.tally.head(), call.target.window.unwrap_or(FIRST_TOKENS));
+        let mut window = Window::open(self.store(), &at.tenant, &conversation, head, counter.clone(), tokens).await?;
+        let material = Material::of(call, &*counter, &window.log())?;
+        for _ in 0..ROUNDS_MAX {
+            let (log, reader) = (window.log(), lens.reader());
+            let made = make(&material.request(&log, &reader, &before));
+            let (missing, unread) = (log.missing(), reader.missing());
+            if missing.is_empty() && unread.is_empty() {
+                return Ok((made, lens.row, before));
+            }
+            window.fetch(&missing).await?;
+            lens.fetch(&unread).await?;
+        }
+        Err(Kind::Defect { what: format!("a page wants more after {ROUNDS_MAX} readings") }.into())
+    }
+
+    /// Compiles a page again from what its receipt says it was made from.
+    async fn remake(&self, at: &At, stored: &Stored, before: Before) -> Result<Compiled, Error> {
+        let mut call = stored.call(&self.contents(at, stored).await?)?;
+        if let Some(seq) = stored.input {
+            let rows = self.store().rows(&at.tenant, &at.conversation, vec![seq]).await?;
+            call.input = rows.first().map(body::entry).transpose()?;
+        }
+        let conversation = self.conversation(at).await?;
+        let counter = counter(&conversation)?;
+        let Ticket { head, turn, ordinal, .. } = stored.ticket;
+        let mut lens = self.lens(at, &call.reader, Upto { turn: turn.0, ordinal }).await?;
+        let tokens = call.target.window.unwrap_or(FIRST_TOKENS);
+        let mut window = Window::open(self.store(), &at.tenant, &conversation, head, counter.clone(), tokens).await?;
+        let material = Material::of(&call, &*counter, &window.log())?;
+        for _ in 0..ROUNDS_MAX {
+            let (log, reader) = (window.log(), lens.reader());
+            let compiled = compile(&material.request(&log, &reader, &before));
+            let (missing, unread) = (log.missing(), reader.missing());
+            if missing.is_empty() && unread.is_empty() {
+                return Ok(compiled?);
+            }
+            window.fetch(&missing).await?;
+            lens.fetch(&unread).await?;
+        }
+        Err(Kind::Defect { what: format!("a page wants more after {ROUNDS_MAX} readings") }.into())
+    }
+
+    /// What came before the next call of a reader.
+    async fn before(&self, at: &At, reader: &ReaderName, last: Option<TurnRow>) -> Result<Before, Error> {
+        let Some(last) = last else { return Ok(Before::default()) };
+        let stored = Stored::parse(&last.receipt)?;
+        let model = self.target(at, &stored).await?.name;
+        let idle = now().0.saturating_sub(last.at.0).max(0) as u64 / 1_000;
+        let page = match self.inner.pages.get(at, reader, &stored.ticket) {
+            Some(page) => page,
+            None => self.remake(at, &stored, stored.before()).await?.page,
+        };
+        Ok(Before { page: Some(page), reported: stored.reported, last: Some((model, idle)) })
+    }
+
+    async fn contents(&self, at: &At, stored: &Stored) -> Result<Contents, Error> {
+        self.store().contents(&at.tenant, &at.conversation, stored.digests()).await
+    }
+
+    async fn target(&self, at: &At, stored: &Stored) -> Result<Target, Error> {
+        let digests = vec![stored.target_digest()];
+        stored.target(&self.store().contents(&at.tenant, &at.conversation, digests).await?)
+    }
+
+    async fn turn(&self, at: &At, reader: &ReaderName, turn: u64) -> Result<Option<TurnRow>, Error> {
+        let rows = self.store().turns(&at.tenant, &at.conversation, reader, Upto::NOW, Turns::One(turn)).await?;
+        Ok(rows.into_iter().next())
+    }
+
+    /// Where a call says that originals are not kept, what has expired is erased once the decision is recorded.
+    async fn erase_shortened(&self, at: &At, call: &Call, edits: &[Edit]) -> Result<(), Error> {
+        if call.expiry.is_none_or(|expiry| expiry.keep_originals) {
+            return Ok(());
+        }
+        let mut parts: BTreeMap<Seq, usize> = BTreeMap::new();
+        for edit in edits.iter().filter(|edit| &*edit.by == "expire") {
+            match &edit.change {
+                Change::Omit(at) | Change::Replace { at, .. } => *parts.entry(at.seq).or_default() += 1,
+                Change::Hide(span) if span.first == span.last => *parts.entry(span.first).or_default() = usize::MAX,
+                _ => {}
+            }
+        }
+        let rows = self.store().rows(&at.tenant, &at.conversation, parts.keys().copied().collect()).await?;
+        let mut gone = Vec::new();
+        for row in rows.iter().filter(|row| !row.is_erased) {
+            if parts[&row.seq] >= body::entry(row)?.parts.len() {
+                gone.push(row.seq);
+            }
+        }
+        if !gone.is_empty() {
+            self.erase_bodies(at, gone).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Plans, and compiles with what was planned as if it were recorded.
+fn planned(request: &Request<'_>) -> Result<(Compiled, Vec<Edit>), recto::Error> {
+    let plan: Plan = plan(request)?;
+    let edits = plan.edits.clone();
+    let mut reader: Reader = request.reader.clone();
+    reader.commit(edits.iter().cloned(), request.policy.digest());
+    let compiled = compile(&Request { reader: &reader, ..*request })?;
+    Ok((compiled.told(plan), edits))
+}
+
+/// What is asked for, as it would be left out of the next page; and what is planned for that.
+fn asked(request: &Request<'_>, ask: &Ask) -> Result<(Vec<Edit>, Result<Expansion, Refusal>), recto::Error> {
+    let edits = plan(request)?.edits;
+    let mut reader: Reader = request.reader.clone();
+    reader.commit(edits.iter().cloned(), request.policy.digest());
+    let expansion = expand(&Request { reader: &reader, ..*request }, ask);
+    Ok((edits, expansion))
+}
+
+fn said(input: &str) -> Result<Entry, Error> {
+    serde_json::from_str(input).map_err(|error| Kind::Corrupt { what: format!("what was said: {error}") }.into())
+}

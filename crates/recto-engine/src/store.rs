@@ -1,0 +1,234 @@
+//! The store: conversations, their readers and what goes with them, kept durably.
+//!
+//! A handful of verbs, each one transaction, each within one tenant. A store keeps rows and knows nothing of pages: it
+//! assigns places, keeps running sums, and refuses what was built on something that has changed. What the rows mean is
+//! the engine's matter.
+
+pub mod memory;
+mod rows;
+pub mod sqlite;
+
+use crate::error::Error;
+use recto::Seq;
+use recto::digest::Digest;
+use recto::entry::Text;
+use recto::log::Tally;
+pub use rows::{
+    Acknowledge, Appended, Back, Batch, Commit, Conversation, ConversationId, DecisionKind, DecisionRow, Decisions,
+    EraseEntries, Erased, Expect, ForkPoint, Forks, NewConversation, NewRow, OpenCall, ReaderName, ReaderRow, Record,
+    RecordKind, Remains, Row, State, Tenant, TurnRow, Turns, Upto,
+};
+use std::future::Future;
+
+/// The most entries that one append takes.
+pub const BATCH_ENTRIES_MAX: usize = 10_000;
+/// The most rows that one read returns.
+pub const ROWS_MAX: usize = 10_000;
+/// How many forks may stand on each other; a deeper one is written out.
+pub const FORK_DEPTH_MAX: usize = 16;
+/// The longest stored receipt, in bytes.
+pub const RECEIPT_BYTES_MAX: usize = 2_048;
+/// The longest name of a tenant, conversation, reader or key, in bytes.
+pub const NAME_BYTES_MAX: usize = 512;
+/// Texts of at least so many bytes are kept apart from their entries, once for each conversation.
+pub const LARGE_BYTES_MIN: usize = 16 * 1024;
+
+/// Where conversations are kept. Every call stays within one tenant.
+pub trait Store: Send + Sync + 'static {
+    /// Makes a conversation. The same name once more is an error of kind *exists*, also after an erase.
+    ///
+    /// A fork sees the other's rows up to its place, the contents, and of each reader the calls whose head is not
+    /// beyond it. Of the decisions it sees all if the place is the other's head, else those made up to the last of
+    /// these calls. Records and keys are not inherited. A place beyond the other's head is not found.
+    fn create(&self, tenant: &Tenant, new: NewConversation)
+    -> impl Future<Output = Result<Conversation, Error>> + Send;
+
+    /// Returns a conversation's row; one that was erased says so in its state.
+    fn conversation(
+        &self,
+        tenant: &Tenant,
+        id: &ConversationId,
+    ) -> impl Future<Output = Result<Conversation, Error>> + Send;
+
+    /// Lists conversations in the order of their names, after one of them, without those that were erased.
+    fn list(
+        &self,
+        tenant: &Tenant,
+        after: Option<&ConversationId>,
+        rows: usize,
+    ) -> impl Future<Output = Result<Vec<Conversation>, Error>> + Send;
+
+    /// Appends entries. A known key is answered before anything else is looked at; a place that is not behind all
+    /// others is a conflict. The first place is 0.
+    fn append(
+        &self,
+        tenant: &Tenant,
+        id: &ConversationId,
+        batch: Batch,
+    ) -> impl Future<Output = Result<Appended, Error>> + Send;
+
+    /// Reads rows from the newest back; the row that reaches the tokens is the last one.
+    fn back(
+        &self,
+        tenant: &Tenant,
+        id: &ConversationId,
+        back: Back,
+    ) -> impl Future<Output = Result<Vec<Row>, Error>> + Send;
+
+    /// Reads rows in order, from a place on.
+    fn forth(
+        &self,
+        tenant: &Tenant,
+        id: &ConversationId,
+        from: Seq,
+        rows: usize,
+    ) -> impl Future<Output = Result<Vec<Row>, Error>> + Send;
+
+    /// Reads single rows, each once, in the order of their places; those that don't exist are left out.
+    fn rows(
+        &self,
+        tenant: &Tenant,
+        id: &ConversationId,
+        seqs: Vec<Seq>,
+    ) -> impl Future<Output = Result<Vec<Row>, Error>> + Send;
+
+    /// Returns, for each place, what the log held up to and with it: nothing before the first row, all from the head
+    /// on.
+    fn tallies(
+        &self,
+        tenant: &Tenant,
+        id: &ConversationId,
+        at: Vec<Seq>,
+    ) -> impl Future<Output = Result<Vec<Tally>, Error>> + Send;
+
+    /// Returns the place of a strand's oldest entry at or after a place, in logarithmic time.
+    fn first(
+        &self,
+        tenant: &Tenant,
+        id: &ConversationId,
+        strand: usize,
+        from: Seq,
+    ) -> impl Future<Output = Result<Option<Seq>, Error>> + Send;
+
+    /// Returns a reader's row; one that nobody wrote to has made no calls.
+    fn reader(
+        &self,
+        tenant: &Tenant,
+        id: &ConversationId,
+        reader: &ReaderName,
+    ) -> impl Future<Output = Result<ReaderRow, Error>> + Send;
+
+    /// Lists the readers of a conversation, in the order of their names.
+    fn readers(
+        &self,
+        tenant: &Tenant,
+        id: &ConversationId,
+    ) -> impl Future<Output = Result<Vec<(ReaderName, ReaderRow)>, Error>> + Send;
+
+    /// Reads decisions, in the order of their numbers.
+    fn decisions(
+        &self,
+        tenant: &Tenant,
+        id: &ConversationId,
+        reader: &ReaderName,
+        upto: Upto,
+        which: Decisions,
+    ) -> impl Future<Output = Result<Vec<DecisionRow>, Error>> + Send;
+
+    /// Reads acknowledged calls, in order.
+    fn turns(
+        &self,
+        tenant: &Tenant,
+        id: &ConversationId,
+        reader: &ReaderName,
+        upto: Upto,
+        which: Turns,
+    ) -> impl Future<Output = Result<Vec<TurnRow>, Error>> + Send;
+
+    /// Records decisions, and that a call is open. If the reader's row is not as expected, that is a conflict; numbers
+    /// that don't go on from there are a defect.
+    fn commit(
+        &self,
+        tenant: &Tenant,
+        id: &ConversationId,
+        reader: &ReaderName,
+        commit: Commit,
+    ) -> impl Future<Output = Result<(), Error>> + Send;
+
+    /// Returns an open call.
+    fn open(
+        &self,
+        tenant: &Tenant,
+        id: &ConversationId,
+        reader: &ReaderName,
+        ticket: Digest,
+    ) -> impl Future<Output = Result<Option<OpenCall>, Error>> + Send;
+
+    /// Records that an open call was answered: its turn, what was said, what a provider holds; all of it or nothing.
+    /// Other open calls of that turn are dropped. A retry with the same key is answered with the first result.
+    fn acknowledge(
+        &self,
+        tenant: &Tenant,
+        id: &ConversationId,
+        reader: &ReaderName,
+        acknowledge: Acknowledge,
+    ) -> impl Future<Output = Result<Appended, Error>> + Send;
+
+    /// Forgets an open call; whether there was one.
+    fn abandon(
+        &self,
+        tenant: &Tenant,
+        id: &ConversationId,
+        reader: &ReaderName,
+        ticket: Digest,
+    ) -> impl Future<Output = Result<bool, Error>> + Send;
+
+    /// Reads what is referred to by digest; what doesn't exist is left out.
+    fn contents(
+        &self,
+        tenant: &Tenant,
+        id: &ConversationId,
+        digests: Vec<Digest>,
+    ) -> impl Future<Output = Result<Vec<(Digest, Text)>, Error>> + Send;
+
+    /// Writes a record; if its version is not the next one, that is a conflict.
+    fn keep(
+        &self,
+        tenant: &Tenant,
+        id: &ConversationId,
+        record: Record,
+    ) -> impl Future<Output = Result<(), Error>> + Send;
+
+    /// Reads all records of a kind, in the order of their keys.
+    fn kept(
+        &self,
+        tenant: &Tenant,
+        id: &ConversationId,
+        kind: RecordKind,
+    ) -> impl Future<Output = Result<Vec<Record>, Error>> + Send;
+
+    /// Returns the conversations that go on from this one directly and are not erased, in the order of their names.
+    fn forks(
+        &self,
+        tenant: &Tenant,
+        id: &ConversationId,
+    ) -> impl Future<Output = Result<Vec<ConversationId>, Error>> + Send;
+
+    /// Erases a conversation: fences late writers, deletes everything, and leaves its name.
+    fn erase(
+        &self,
+        tenant: &Tenant,
+        id: &ConversationId,
+        forks: Forks,
+    ) -> impl Future<Output = Result<Erased, Error>> + Send;
+
+    /// Erases the bodies of entries, and what decisions quote of them. An entry that a fork shares goes for all; a
+    /// place or decision that doesn't exist is not found, and nothing changes. Entries that were erased before don't
+    /// count.
+    fn erase_entries(
+        &self,
+        tenant: &Tenant,
+        id: &ConversationId,
+        erase: EraseEntries,
+    ) -> impl Future<Output = Result<Erased, Error>> + Send;
+}

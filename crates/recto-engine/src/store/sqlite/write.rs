@@ -1,0 +1,337 @@
+//! Writing: each function is one job of the thread that writes, within a transaction.
+
+use super::found::{
+    Found, blob, check_name, digest, empty_text, integer, integer_or_none, name_key, place, put_text, whole,
+    write_strands, write_tally,
+};
+use super::lens::{self, Lens};
+use crate::error::{Error, Kind};
+use crate::store::{
+    Acknowledge, Appended, BATCH_ENTRIES_MAX, Batch, Commit, ConversationId, DecisionRow, Expect, NewRow, OpenCall,
+    RECEIPT_BYTES_MAX, ReaderName, Record, Tenant, TurnRow,
+};
+use recto::Seq;
+use recto::digest::Digest;
+use recto::entry::Millis;
+use recto::log::SEQ_MAX;
+use rusqlite::{Connection, OptionalExtension, params};
+
+const READ_AGAIN: &str = "another call came first; read again, then plan again";
+
+const KNOWN_KEY: &str = "SELECT hash, first, last FROM append_key WHERE n = ?1 AND key = ?2";
+const PUT_KEY: &str = "INSERT INTO append_key (n, key, hash, first, last) VALUES (?1, ?2, ?3, ?4, ?5)";
+const PUT_ENTRY: &str = "
+    INSERT INTO entry (n, seq, strand, cost, tally, erased, hash, bytes, large, body)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
+const PUT_HEAD: &str = "
+    UPDATE head SET seq = ?2, tally = ?3, strands = ?4, version = version + 1, updated = ?5 WHERE n = ?1";
+const WROTE: &str = "UPDATE head SET version = version + 1, updated = coalesce(?2, updated) WHERE n = ?1";
+const REFER: &str = "UPDATE content SET refs = refs + ?3, kept = max(kept, ?4) WHERE n = ?1 AND hash = ?2";
+const PUT_CONTENT: &str = "INSERT INTO content (n, hash, refs, kept, body) VALUES (?1, ?2, ?3, ?4, ?5)";
+const PUT_DECISION: &str = "
+    INSERT INTO decision (r, ordinal, turn, kind, about, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+const PUT_TURN: &str = "INSERT INTO turn (r, turn, head, spared, receipt, at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+const PUT_OPEN: &str = "
+    INSERT OR REPLACE INTO open_call (r, ticket, turn, receipt, input) VALUES (?1, ?2, ?3, ?4, ?5)";
+const IS_OPEN: &str = "SELECT 1 FROM open_call WHERE r = ?1 AND ticket = ?2";
+const DROP_OPEN: &str = "DELETE FROM open_call WHERE r = ?1 AND ticket = ?2";
+const DROP_SAME_TURN: &str = "DELETE FROM open_call WHERE r = ?1 AND (turn = ?2 OR ticket = ?3)";
+const PUT_READER: &str = "UPDATE reader SET turns = ?2, ordinal = ?3 WHERE r = ?1";
+const RECORD_VERSION: &str = "SELECT version FROM record WHERE n = ?1 AND kind = ?2 AND key = ?3";
+const PUT_RECORD: &str = "
+    INSERT OR REPLACE INTO record (n, kind, key, version, body) VALUES (?1, ?2, ?3, ?4, ?5)";
+
+/// Appends entries.
+pub(super) fn append(db: &Connection, tenant: &Tenant, id: &ConversationId, batch: Batch) -> Result<Appended, Error> {
+    let mut found = Found::live(db, tenant, id)?;
+    check_batch(&batch)?;
+    match repeated(db, &found, &batch)? {
+        Some(first) => Ok(first),
+        None => add(db, &mut found, batch),
+    }
+}
+
+/// Returns the first result of a batch that was written before.
+fn repeated(db: &Connection, found: &Found, batch: &Batch) -> Result<Option<Appended>, Error> {
+    let Some((key, hash)) = &batch.key else { return Ok(None) };
+    let known: Option<(Vec<u8>, i64, i64)> = db
+        .prepare_cached(KNOWN_KEY)?
+        .query_row(params![found.n, name_key(key)], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+        .optional()?;
+    match known {
+        None => Ok(None),
+        Some((known, first, last)) if digest(&known)? == *hash => {
+            Ok(Some(Appended { first: place(first), last: place(last), is_repeated: true }))
+        }
+        Some(_) => Err(Kind::KeyReused { key: key.to_string() }.into()),
+    }
+}
+
+fn add(db: &Connection, found: &mut Found, batch: Batch) -> Result<Appended, Error> {
+    let head = found.conversation.tally.head();
+    if let Expect::Head(expected) = batch.expect
+        && expected != head
+    {
+        return Err(Kind::HeadMoved { expected, head }.into());
+    }
+    let strands = found.conversation.tally.strands().len();
+    let (mut first, mut last) = (None, head);
+    for row in batch.rows {
+        let seq = next_place(last, row.seq)?;
+        put_entry(db, found, seq, row)?;
+        first = first.or(Some(seq));
+        last = Some(seq);
+    }
+    let tally = &found.conversation.tally;
+    if tally.strands().len() > strands {
+        empty_text(db, found.strands)?;
+        found.strands = put_text(db, &write_strands(tally)?, "")?;
+    }
+    let head = integer_or_none(last);
+    db.prepare_cached(PUT_HEAD)?.execute(params![
+        found.n,
+        head,
+        write_tally(tally, head),
+        found.strands,
+        batch.at.0
+    ])?;
+    if let Some((key, hash)) = &batch.key {
+        let first = integer_or_none(first);
+        db.prepare_cached(PUT_KEY)?.execute(params![found.n, name_key(key), blob(*hash), first, head])?;
+    }
+    Ok(Appended { first, last, is_repeated: false })
+}
+
+fn next_place(head: Option<Seq>, given: Option<Seq>) -> Result<Seq, Error> {
+    let next = head.map_or(Seq(0), Seq::next);
+    let seq = given.unwrap_or(next);
+    if seq < next {
+        let what = format!("place {seq} is not behind all others; the next one is {next}");
+        return Err(Kind::Conflict { what, hint: "read again, then append behind the newest".into() }.into());
+    }
+    if seq > SEQ_MAX {
+        return Err(Kind::TooLarge { what: format!("place {seq} is beyond {SEQ_MAX}, the last one") }.into());
+    }
+    Ok(seq)
+}
+
+fn put_entry(db: &Connection, found: &mut Found, seq: Seq, row: NewRow) -> Result<(), Error> {
+    let strand = found.conversation.tally.add(seq, &row.entry, row.cost);
+    let seq = integer(seq.0);
+    for (digest, text) in &row.large {
+        put_content(db, found.n, *digest, text, Holder::Entry)?;
+    }
+    let large: Vec<u8> = row.large.iter().flat_map(|(digest, _)| blob(*digest)).collect();
+    let body = put_text(db, &row.body, &row.counts)?;
+    db.prepare_cached(PUT_ENTRY)?.execute(params![
+        found.n,
+        seq,
+        strand,
+        integer(row.cost.0),
+        write_tally(&found.conversation.tally, seq),
+        row.is_erased,
+        blob(row.hash),
+        integer(row.bytes),
+        (!large.is_empty()).then_some(large),
+        body,
+    ])?;
+    Ok(())
+}
+
+/// What holds on to a text.
+#[derive(Clone, Copy)]
+enum Holder {
+    /// An entry; once the last one is gone, so is the text.
+    Entry,
+    /// A call, for good.
+    Call,
+}
+
+fn put_content(db: &Connection, n: i64, digest: Digest, text: &str, holder: Holder) -> Result<(), Error> {
+    let (refs, kept) = match holder {
+        Holder::Entry => (1, 0),
+        Holder::Call => (0, 1),
+    };
+    let hash = blob(digest);
+    if db.prepare_cached(REFER)?.execute(params![n, hash, refs, kept])? == 0 {
+        let body = put_text(db, text, "")?;
+        db.prepare_cached(PUT_CONTENT)?.execute(params![n, hash, refs, kept, body])?;
+    }
+    Ok(())
+}
+
+/// Records decisions, and that a call is open.
+pub(super) fn commit(
+    db: &Connection,
+    tenant: &Tenant,
+    id: &ConversationId,
+    name: &ReaderName,
+    commit: Commit,
+) -> Result<(), Error> {
+    let found = Found::live(db, tenant, id)?;
+    check_name("reader", name.as_str())?;
+    let receipts = commit.turns.iter().map(|it| &it.receipt).chain(commit.open.iter().map(|it| &it.receipt));
+    receipts.into_iter().try_for_each(|receipt| check_receipt(receipt))?;
+    let mut lens = Lens::of(db, found.n, name)?.map_or_else(|| lens::make(db, found.n, name), Ok)?;
+    if lens.row != commit.expect {
+        let what = format!("reader {:?} has changed since its page was planned", name.as_str());
+        return Err(Kind::Conflict { what, hint: READ_AGAIN.into() }.into());
+    }
+    check_dense("decision", lens.row.ordinal + 1, commit.decisions.iter().map(|it| it.ordinal))?;
+    check_dense("call", lens.row.turns, commit.turns.iter().map(|it| it.turn))?;
+    for (digest, text) in &commit.contents {
+        put_content(db, found.n, *digest, text, Holder::Call)?;
+    }
+    for decision in &commit.decisions {
+        put_decision(db, lens.r, decision)?;
+    }
+    for turn in &commit.turns {
+        put_turn(db, lens.r, turn)?;
+    }
+    lens.row.ordinal += commit.decisions.len() as u64;
+    lens.row.turns += commit.turns.len() as u64;
+    put_reader(db, &lens)?;
+    if let Some(OpenCall { ticket, turn, receipt, input }) = &commit.open {
+        db.prepare_cached(PUT_OPEN)?.execute(params![lens.r, blob(*ticket), integer(*turn), receipt, input])?;
+    }
+    wrote(db, found.n, Some(commit.at))
+}
+
+/// Records that an open call was answered.
+pub(super) fn acknowledge(
+    db: &Connection,
+    tenant: &Tenant,
+    id: &ConversationId,
+    name: &ReaderName,
+    acknowledge: Acknowledge,
+) -> Result<Appended, Error> {
+    let mut found = Found::live(db, tenant, id)?;
+    let Acknowledge { ticket, turn, mut produced, records } = acknowledge;
+    check_batch(&produced)?;
+    check_receipt(&turn.receipt)?;
+    if let Some(first) = repeated(db, &found, &produced)? {
+        return Ok(first);
+    }
+    let conflict = |what: String| Error::from(Kind::Conflict { what, hint: READ_AGAIN.into() });
+    let not_open = || conflict(format!("no open call {ticket} of reader {:?}", name.as_str()));
+    let mut lens = Lens::of(db, found.n, name)?.ok_or_else(not_open)?;
+    if !db.prepare_cached(IS_OPEN)?.exists(params![lens.r, blob(ticket)])? {
+        return Err(not_open());
+    }
+    if turn.turn != lens.row.turns {
+        let what = format!("call {} is not the next one: {} were acknowledged", turn.turn, lens.row.turns);
+        return Err(conflict(what));
+    }
+    db.prepare_cached(DROP_SAME_TURN)?.execute(params![lens.r, integer(turn.turn), blob(ticket)])?;
+    put_turn(db, lens.r, &turn)?;
+    lens.row.turns += 1;
+    put_reader(db, &lens)?;
+    for record in &records {
+        put_record(db, found.n, record)?;
+    }
+    produced.at = turn.at;
+    add(db, &mut found, produced)
+}
+
+/// Forgets an open call; whether there was one.
+pub(super) fn abandon(
+    db: &Connection,
+    tenant: &Tenant,
+    id: &ConversationId,
+    name: &ReaderName,
+    ticket: Digest,
+) -> Result<bool, Error> {
+    let found = Found::live(db, tenant, id)?;
+    let Some(lens) = Lens::of(db, found.n, name)? else { return Ok(false) };
+    let is_dropped = db.prepare_cached(DROP_OPEN)?.execute(params![lens.r, blob(ticket)])? > 0;
+    if is_dropped {
+        wrote(db, found.n, None)?;
+    }
+    Ok(is_dropped)
+}
+
+/// Writes a record.
+pub(super) fn keep(db: &Connection, tenant: &Tenant, id: &ConversationId, record: &Record) -> Result<(), Error> {
+    let found = Found::live(db, tenant, id)?;
+    put_record(db, found.n, record)?;
+    wrote(db, found.n, None)
+}
+
+fn put_record(db: &Connection, n: i64, record: &Record) -> Result<(), Error> {
+    check_name("record", &record.key)?;
+    let kind = lens::record_number(record.kind);
+    let mut statement = db.prepare_cached(RECORD_VERSION)?;
+    let there = statement.query_row(params![n, kind, &*record.key], |row| row.get::<_, i64>(0)).optional()?;
+    let there = whole(there.unwrap_or(0))?;
+    if record.version != there + 1 {
+        let what = format!("record {:?} has version {there}, not the one before this", &*record.key);
+        return Err(Kind::Conflict { what, hint: "read it again, then write again".into() }.into());
+    }
+    let version = integer(record.version);
+    db.prepare_cached(PUT_RECORD)?.execute(params![n, kind, &*record.key, version, &*record.body])?;
+    Ok(())
+}
+
+fn put_decision(db: &Connection, r: i64, decision: &DecisionRow) -> Result<(), Error> {
+    let body = put_text(db, &decision.body, "")?;
+    db.prepare_cached(PUT_DECISION)?.execute(params![
+        r,
+        integer(decision.ordinal),
+        integer(decision.turn),
+        lens::kind_number(decision.kind),
+        integer(decision.about),
+        body,
+    ])?;
+    Ok(())
+}
+
+fn put_turn(db: &Connection, r: i64, turn: &TurnRow) -> Result<(), Error> {
+    let receipt = put_text(db, &turn.receipt, "")?;
+    db.prepare_cached(PUT_TURN)?.execute(params![
+        r,
+        integer(turn.turn),
+        integer_or_none(turn.head),
+        integer(turn.spared.0),
+        receipt,
+        turn.at.0,
+    ])?;
+    Ok(())
+}
+
+fn put_reader(db: &Connection, lens: &Lens) -> Result<(), Error> {
+    let (turns, ordinal) = (integer(lens.row.turns), integer(lens.row.ordinal));
+    db.prepare_cached(PUT_READER)?.execute(params![lens.r, turns, ordinal])?;
+    Ok(())
+}
+
+/// Notes that something was written.
+pub(super) fn wrote(db: &Connection, n: i64, at: Option<Millis>) -> Result<(), Error> {
+    db.prepare_cached(WROTE)?.execute(params![n, at.map(|at| at.0)])?;
+    Ok(())
+}
+
+fn check_receipt(receipt: &str) -> Result<(), Error> {
+    if receipt.len() > RECEIPT_BYTES_MAX {
+        let what = format!("a receipt has {} bytes, at most {RECEIPT_BYTES_MAX}", receipt.len());
+        return Err(Kind::TooLarge { what }.into());
+    }
+    Ok(())
+}
+
+fn check_batch(batch: &Batch) -> Result<(), Error> {
+    if batch.rows.len() > BATCH_ENTRIES_MAX {
+        let what = format!("an append of {} entries, at most {BATCH_ENTRIES_MAX}", batch.rows.len());
+        return Err(Kind::TooLarge { what }.into());
+    }
+    batch.key.as_ref().map_or(Ok(()), |(key, _)| check_name("key", key))
+}
+
+/// Checks that numbers go on one by one from the next.
+fn check_dense(what: &str, next: u64, numbers: impl Iterator<Item = u64>) -> Result<(), Error> {
+    for (expected, number) in (next..).zip(numbers) {
+        if number != expected {
+            return Err(Kind::Defect { what: format!("{what} {number} was given where {expected} is the next") }.into());
+        }
+    }
+    Ok(())
+}

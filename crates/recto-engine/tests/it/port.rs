@@ -1,0 +1,347 @@
+//! Export and import, forks, erasing, pins and expansions, and what subscribers are told.
+
+use crate::engine::block_on;
+use crate::folder::TempFolder;
+use recto::edit::Handle;
+use recto::entry::{Call as ToolCall, CallId, Status};
+use recto::event::{EventKind, Since};
+use recto::expand::Ask;
+use recto::expiry::{CompactMode, ExpiryMode, ExpiryOverride, Setting};
+use recto::receipt::Fate;
+use recto::{Entry, Policy, Seq, Span, Target, Tokens};
+use recto_engine::store::memory::Memory;
+use recto_engine::store::sqlite::Sqlite;
+use recto_engine::store::{Record, RecordKind};
+use recto_engine::{Answer, Append, At, Call, Engine, Error, Forks, Give, Opening, Store, Tenant};
+use std::time::Duration;
+
+/// A word that must be gone from every file once it was erased.
+const CANARY: &str = "zanzibar-4711-canary";
+
+fn at(name: &str) -> At {
+    At::new(&Tenant::default(), name)
+}
+
+fn call(window: u64) -> Call {
+    let target = Target::named("gpt-4o").expect("built in").with_window(Some(Tokens(window)));
+    let mut call = Call::new("main", Policy::first_chars().immediately(), target);
+    call.reserve = Some(Tokens(500));
+    call
+}
+
+fn step(number: u64, result: impl Into<recto::entry::Text>) -> Vec<Entry> {
+    let id = format!("call_{number}");
+    let call = ToolCall::new(id.as_str(), "look", format!(r#"{{"number":{number}}}"#));
+    vec![Entry::step("I look.", [call]), Entry::result(CallId::from(id.as_str()), result)]
+}
+
+/// A conversation with some calls, so that there are decisions, receipts, and large and odd entries.
+async fn lived<S: Store>(engine: &Engine<S>, at: &At) -> Call {
+    lived_within(engine, at, 8_000).await
+}
+
+async fn lived_within<S: Store>(engine: &Engine<S>, at: &At, window: u64) -> Call {
+    let meta = serde_json::json!({"who": "ada", "nested": {"a": [1, 2.5, null]}}).as_object().cloned().expect("a map");
+    engine.open(at, Opening { title: "A talk".into(), meta, tokenizer: None }).await.expect("it is new");
+    let odd =
+        Entry { status: Status::Cancelled, author: Some("bob".into()), ..Entry::assistant("nul \0 and \u{2028} é") };
+    engine.append(at, Append::any([Entry::system("Be brief."), Entry::user("Look."), odd])).await.expect("it begins");
+    let call = call(window);
+    for number in 0..12 {
+        let call = Call { input: (number % 4 == 3).then(|| Entry::user(format!("Go on {number}."))), ..call.clone() };
+        let compiled = engine.compile(at, &call).await.expect("it fits");
+        let long = format!(
+            "{CANARY} {} {}",
+            "many words of it ".repeat(120 + number as usize),
+            "x".repeat(20_000 * (number as usize % 2))
+        );
+        let answer = Answer { entries: step(number, long), ..Answer::default() };
+        engine.acknowledge(at, &compiled.receipt.ticket, answer).await.expect("the call is open");
+    }
+    let session = Record { kind: RecordKind::Session, key: "main/codex".into(), version: 1, body: "{}".into() };
+    engine.store().keep(&at.tenant, &at.conversation, session.clone()).await.expect("it is new");
+    engine.store().keep(&at.tenant, &at.conversation, Record { version: 2, ..session }).await.expect("the next one");
+    engine.pin(at, &call.reader, Span::one(Seq(3))).await.expect("it is there");
+    engine.revert(at, &call.reader, 1).await.expect("there is a decision");
+    call
+}
+
+async fn exported<S: Store>(engine: &Engine<S>, at: &At) -> Vec<String> {
+    let mut lines = Vec::new();
+    let keep = |line: &str| {
+        lines.push(line.to_string());
+        Ok(())
+    };
+    engine.export(at, keep).await.expect("it can be exported");
+    lines
+}
+
+fn lines(export: &[String]) -> impl Iterator<Item = Result<String, Error>> {
+    export.iter().cloned().map(Ok)
+}
+
+#[test]
+fn an_export_is_whole_and_comes_back_byte_for_byte() {
+    let folder = TempFolder::new();
+    block_on(async {
+        let engine = Engine::over(Sqlite::open(folder.path().join("a.db")).expect("a store"));
+        let call = lived(&engine, &at("talk")).await;
+        let export = exported(&engine, &at("talk")).await;
+        let other = Engine::over(Sqlite::open(folder.path().join("b.db")).expect("a store"));
+        let tenant = Tenant::default();
+        // A file that breaks off adds what it has, and says so; the whole one goes on from there.
+        let broken = other.import(&tenant, None, lines(&export[..10])).await.expect_err("it is not whole");
+        assert!(broken.to_string().contains("breaks off"), "{broken}");
+        let done = other.import(&tenant, None, lines(&export)).await.expect("it is whole");
+        assert!(done.known + done.added >= 27, "{done:?}");
+        assert_eq!(exported(&other, &at("talk")).await, export);
+        let again = other.import(&tenant, None, lines(&export)).await.expect("the same again");
+        assert_eq!((again.known, again.added), (done.known + done.added, 0));
+        assert_eq!(exported(&other, &at("talk")).await, export);
+        for turn in 0..12 {
+            assert!(other.again(&at("talk"), &call.reader, turn).await.expect("it is there").agrees, "turn {turn}");
+        }
+        // Memory takes it as well, under another name.
+        let memory = Engine::over(Memory::default());
+        memory.import(&tenant, Some("elsewhere".into()), lines(&export)).await.expect("it is whole");
+        let renamed: Vec<String> = exported(&memory, &at("elsewhere")).await;
+        assert_eq!(renamed[1..], export[1..]);
+    });
+}
+
+#[test]
+fn a_line_that_was_changed_or_left_out_is_found() {
+    block_on(async {
+        let engine = Engine::over(Memory::default());
+        lived(&engine, &at("talk")).await;
+        let export = exported(&engine, &at("talk")).await;
+        let tenant = Tenant::default();
+        let mut less = export.clone();
+        less.remove(3);
+        let lost =
+            Engine::over(Memory::default()).import(&tenant, None, lines(&less)).await.expect_err("a line is missing");
+        assert!(lost.to_string().contains("not whole"), "{lost}");
+        let mut other = export.clone();
+        other[2] = other[2].replace("Look.", "Lock.");
+        let differs = engine.import(&tenant, None, lines(&other)).await.expect_err("it differs");
+        assert!(differs.is_conflict(), "{differs}");
+        let wrong = engine.import(&tenant, None, lines(&export[1..])).await.expect_err("no conversation");
+        assert!(wrong.is_input() && wrong.to_string().contains("line 1"), "{wrong}");
+    });
+}
+
+#[test]
+fn importing_a_transcript_twice_adds_nothing_and_a_grown_one_adds_what_is_new() {
+    block_on(async {
+        let engine = Engine::over(Memory::default());
+        let all: Vec<Entry> = (0..1_200).map(|number| Entry::user(format!("line {number}"))).collect();
+        let import = |entries: &[Entry]| {
+            let (engine, entries) = (engine.clone(), entries.to_vec());
+            async move { engine.import_entries(&at("log"), Opening::default(), entries).await }
+        };
+        let counts = |done: Result<recto_engine::engine::Imported, Error>| done.map(|it| (it.known, it.added)).ok();
+        assert_eq!(counts(import(&all[..1_000]).await), Some((0, 1_000)));
+        assert_eq!(counts(import(&all[..1_000]).await), Some((1_000, 0)));
+        assert_eq!(counts(import(&all).await), Some((1_000, 200)));
+        // A shorter copy of what is there is nothing new.
+        assert_eq!(counts(import(&all[..10]).await), Some((10, 0)));
+        let mut changed = all.clone();
+        changed[700] = Entry::user("another line");
+        let refused = import(&changed).await.expect_err("its past has changed");
+        assert!(refused.is_conflict() && refused.to_string().contains("#700"), "{refused}");
+    });
+}
+
+#[test]
+fn a_fork_goes_on_from_the_same_pages_and_leaves_its_parent_alone() {
+    block_on(async {
+        let engine = Engine::over(Memory::default());
+        let call = lived(&engine, &at("talk")).await;
+        let before = exported(&engine, &at("talk")).await;
+        engine.fork(&at("talk"), "fork", None).await.expect("it can be forked");
+        let page = engine.preview(&at("talk"), &call).await.expect("it fits").page;
+        assert_eq!(engine.preview(&at("fork"), &call).await.expect("it fits").page, page);
+        engine.append(&at("fork"), Append::any([Entry::user("Elsewhere.")])).await.expect("it goes on");
+        let compiled = engine.compile(&at("fork"), &call).await.expect("it fits");
+        engine.acknowledge(&at("fork"), &compiled.receipt.ticket, Answer::default()).await.expect("the call is open");
+        assert_eq!(exported(&engine, &at("talk")).await, before);
+        assert_eq!(engine.preview(&at("talk"), &call).await.expect("it fits").page, page);
+        // The past of the parent is the past of the fork.
+        for turn in 0..12 {
+            assert!(engine.again(&at("fork"), &call.reader, turn).await.expect("it is there").agrees, "turn {turn}");
+        }
+        let refused = engine.erase(&at("talk"), Forks::Refuse).await.expect_err("a fork needs it");
+        assert_eq!(refused.forks(), ["fork".into()]);
+    });
+}
+
+fn holds(folder: &std::path::Path, word: &str) -> Vec<String> {
+    let files = std::fs::read_dir(folder).expect("the folder is there").flatten();
+    let found = files.filter(|file| {
+        let bytes = std::fs::read(file.path()).expect("it can be read");
+        bytes.windows(word.len()).any(|window| window == word.as_bytes())
+    });
+    found.map(|file| file.file_name().to_string_lossy().into_owned()).collect()
+}
+
+#[test]
+fn of_erased_entries_no_byte_is_left_but_place_size_and_hash() {
+    let folder = TempFolder::new();
+    block_on(async {
+        let engine = Engine::over(Sqlite::open(folder.path().join("a.db")).expect("a store"));
+        let call = lived(&engine, &at("talk")).await;
+        engine.fork(&at("talk"), "fork", None).await.expect("it can be forked");
+        engine.compile(&at("fork"), &call).await.expect("it fits");
+        assert!(!holds(folder.path(), CANARY).is_empty(), "the word is nowhere before it is erased");
+        let entries = engine.read(&at("talk"), Seq(0), 1_000).await.expect("they are there");
+        let text = |it: &recto::log::Counted| serde_json::to_string(it.original()).expect("plain data");
+        let guilty: Vec<Seq> = entries.iter().filter(|it| text(it).contains(CANARY)).map(|it| it.seq).collect();
+        assert!(guilty.len() >= 12);
+        let gone = engine.erase_entries(&at("talk"), guilty.clone()).await.expect("they can be erased");
+        assert_eq!(gone.entries, guilty.len() as u64);
+        assert_eq!(holds(folder.path(), CANARY), Vec::<String>::new());
+        let page = engine.preview(&at("talk"), &call).await.expect("the page is still valid");
+        let fate = page.receipt.fate(*guilty.last().expect("some")).expect("every entry has one");
+        assert_eq!((fate.fate, &*fate.by), (Fate::Changed, "erase"));
+        let ask = Ask::whole(Handle::entry(guilty[0]));
+        let refusal =
+            engine.expand(&at("talk"), &call, &ask, Give::AsText).await.expect("it is read").expect_err("erased");
+        assert_eq!(refusal.code(), "erased");
+        let export = exported(&engine, &at("talk")).await;
+        let line = export
+            .iter()
+            .find(|line| line.contains(&format!(r#"{{"entry":{{"seq":{},"#, guilty[0].0)))
+            .expect("its place");
+        assert!(line.contains(r#""erased":{"bytes":"#) && line.contains(r#""hash":""#), "{line}");
+        // What was erased stays erased in a copy.
+        let other = Engine::over(Memory::default());
+        other.import(&Tenant::default(), None, lines(&export)).await.expect("it is whole");
+        assert_eq!(exported(&other, &at("talk")).await, export);
+    });
+}
+
+#[test]
+fn of_an_erased_conversation_nothing_is_left_but_its_name() {
+    let folder = TempFolder::new();
+    block_on(async {
+        let engine = Engine::over(Sqlite::open(folder.path().join("a.db")).expect("a store"));
+        lived(&engine, &at("talk")).await;
+        engine.fork(&at("talk"), "fork", None).await.expect("it can be forked");
+        engine.open(&at("other"), Opening::default()).await.expect("it is new");
+        let gone = engine.erase(&at("talk"), Forks::Erase).await.expect("it can be erased");
+        assert_eq!(gone.conversations.len(), 2);
+        assert_eq!(holds(folder.path(), CANARY), Vec::<String>::new());
+        let late = engine.append(&at("talk"), Append::any([Entry::user("late")])).await.expect_err("it is gone");
+        assert!(late.is_erased(), "{late}");
+        let left = engine.list(&Tenant::default(), None, 10).await.expect("they are there");
+        assert_eq!(left.iter().map(|it| it.id.as_str()).collect::<Vec<_>>(), ["other"]);
+    });
+}
+
+#[test]
+fn s30_where_originals_are_not_kept_what_has_expired_is_erased() {
+    let folder = TempFolder::new();
+    block_on(async {
+        let engine = Engine::over(Sqlite::open(folder.path().join("a.db")).expect("a store"));
+        engine.open(&at("talk"), Opening::default()).await.expect("it is new");
+        engine.append(&at("talk"), Append::any([Entry::user("Look.")])).await.expect("it begins");
+        let expiry = ExpiryOverride {
+            after: Setting::Set(1),
+            mode: Setting::Set(ExpiryMode::Compact),
+            compact: Setting::Set(CompactMode::FirstChars),
+            chars: Setting::Set(20),
+            keep_originals: false,
+            ..ExpiryOverride::default()
+        };
+        let call = Call { expiry: Some(expiry), policy: Policy::mj_doc(), ..call(30_000) };
+        for number in 0..6 {
+            let compiled = engine.compile(&at("talk"), &call).await.expect("it fits");
+            let result =
+                format!("the beginning of result {number}, then much more of it: {}", format!("{CANARY} ").repeat(100));
+            let answer = Answer { entries: step(number, result), ..Answer::default() };
+            engine.acknowledge(&at("talk"), &compiled.receipt.ticket, answer).await.expect("the call is open");
+        }
+        let first = engine.read(&at("talk"), Seq(2), 1).await.expect("it is there");
+        assert!(first[0].original().erased.is_some(), "{:?}", first[0].original());
+        let page = engine.preview(&at("talk"), &call).await.expect("it fits");
+        let shown = page.page.messages.iter().find(|message| message.seq == Some(Seq(2))).expect("it is on the page");
+        assert!(format!("{:?}", shown.parts).contains("the beginning of res"), "{shown:?}");
+        let ask = Ask::whole(Handle::entry(Seq(2)));
+        let refusal =
+            engine.expand(&at("talk"), &call, &ask, Give::AsText).await.expect("it is read").expect_err("erased");
+        assert_eq!(refusal.code(), "erased");
+        let export = exported(&engine, &at("talk")).await;
+        let line = export.iter().find(|line| line.starts_with(r#"{"entry":{"seq":2,"#)).expect("its place");
+        assert!(!line.contains(CANARY) && line.contains(r#""erased":{"bytes":"#), "{line}");
+    });
+}
+
+#[test]
+fn what_was_left_out_is_given_back_as_text_or_in_place() {
+    block_on(async {
+        let engine = Engine::over(Memory::default());
+        let call = lived_within(&engine, &at("talk"), 100_000).await;
+        let page = engine.preview(&at("talk"), &call).await.expect("it fits");
+        let changed = page.receipt.fates.iter().find(|row| row.fate == Fate::Changed).expect("something is shorter");
+        let ask = Ask::whole(Handle::entry(changed.span.first));
+        let before = exported(&engine, &at("talk")).await;
+        let text =
+            engine.expand(&at("talk"), &call, &ask, Give::AsText).await.expect("it is read").expect("it is there");
+        assert!(text.text.contains(CANARY));
+        assert_eq!(exported(&engine, &at("talk")).await, before, "reading changes nothing");
+        engine.expand(&at("talk"), &call, &ask, Give::InPlace).await.expect("it is read").expect("it is there");
+        let page = engine.preview(&at("talk"), &call).await.expect("it fits");
+        assert_eq!(page.receipt.fate(changed.span.first).expect("it has one").fate, Fate::Shown);
+        let twice = engine.expand(&at("talk"), &call, &ask, Give::InPlace).await.expect("it is read");
+        assert_eq!(twice.expect_err("it is there already").code(), "already_expanded");
+    });
+}
+
+#[test]
+fn a_subscriber_hears_in_order_what_others_do() {
+    let folder = TempFolder::new();
+    let file = folder.path().join("a.db");
+    block_on(async {
+        let engine = Engine::over(Sqlite::open(&file).expect("a store"));
+        let other = Engine::over(Sqlite::open(&file).expect("the same store"));
+        engine.open(&at("talk"), Opening::default()).await.expect("it is new");
+        let reader = "main".into();
+        let mut heard = engine.subscribe(&at("talk"), &reader, Since::START, Duration::from_millis(5));
+        let work = async {
+            engine.append(&at("talk"), Append::any([Entry::user("Look.")])).await.expect("it begins");
+            for number in 0..30 {
+                // Now one, now the other: the subscriber sees what its own engine didn't write.
+                let engine = if number % 2 == 0 { &engine } else { &other };
+                let compiled = engine.compile(&at("talk"), &call(6_000)).await.expect("it fits");
+                let answer = Answer { entries: step(number, "word ".repeat(300)), ..Answer::default() };
+                engine.acknowledge(&at("talk"), &compiled.receipt.ticket, answer).await.expect("the call is open");
+            }
+        };
+        let listen = async {
+            let mut events = Vec::new();
+            while events.iter().filter(|it: &&recto::event::Event| it.kind == EventKind::Acked).count() < 30 {
+                events.extend(heard.next().await.expect("it can be told"));
+            }
+            events
+        };
+        let ((), events) = tokio::join!(work, listen);
+        let mut all = Vec::new();
+        let mut since = Since::START;
+        loop {
+            let told = engine.events(&at("talk"), &reader, since).await.expect("it can be told");
+            if told.since == since {
+                break;
+            }
+            since = told.since;
+            all.extend(told.events);
+        }
+        assert!(events.iter().any(|it| it.kind == EventKind::Compacted), "nothing was decided");
+        // The last entries may be told after the last answer.
+        assert_eq!(events[..], all[..events.len()]);
+        assert!(all.len() - events.len() <= 2);
+        let seqs: Vec<_> = all.iter().filter(|it| it.kind == EventKind::Added).filter_map(|it| it.seq).collect();
+        assert_eq!(seqs, (0..61).map(Seq).collect::<Vec<_>>());
+        let turns: Vec<_> = all.iter().map(|it| it.turn).collect();
+        assert!(turns.is_sorted(), "{turns:?}");
+    });
+}
