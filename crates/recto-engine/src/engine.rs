@@ -18,6 +18,7 @@ use recto::edit::{Change, Decision, Edit, Reason};
 use recto::entry::{Millis, Text};
 use recto::log::Counted;
 use recto::{Count, Entry, Seq, Span, Tokenizer, Tokens};
+use serde_json::Value;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::sync::Notify;
@@ -52,7 +53,7 @@ pub struct Opening {
     /// What a person calls it.
     pub title: String,
     /// The host's own data.
-    pub meta: serde_json::Map<String, serde_json::Value>,
+    pub meta: serde_json::Map<String, Value>,
     /// What counts its entries; `None` is the vocabulary of current OpenAI models.
     pub tokenizer: Option<Tokenizer>,
 }
@@ -128,7 +129,7 @@ impl<S: Store> Engine<S> {
             id: at.conversation.clone(),
             tokenizer: tokenizer.as_str().into(),
             title: opening.title.into(),
-            meta: serde_json::Value::Object(opening.meta).to_string().into(),
+            meta: Value::Object(opening.meta).to_string().into(),
             at: now(),
             from: None,
         };
@@ -142,6 +143,14 @@ impl<S: Store> Engine<S> {
             return Ok(row);
         }
         Err(Kind::Erased { conversation: at.conversation.clone() }.into())
+    }
+
+    /// Says anew what a person calls a conversation, and what data of the host's goes with it.
+    pub async fn describe(&self, at: &At, title: &str, meta: serde_json::Map<String, Value>) -> Result<(), Error> {
+        let (title, meta) = (title.into(), Value::Object(meta).to_string().into());
+        self.store().describe(&at.tenant, &at.conversation, title, meta).await?;
+        self.inner.changed.notify_waiters();
+        Ok(())
     }
 
     /// Lists conversations in the order of their names, after one of them.

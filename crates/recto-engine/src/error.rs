@@ -95,6 +95,11 @@ impl Error {
         matches!(*self.kind, Kind::Corrupt { .. } | Kind::Foreign { .. })
     }
 
+    /// Returns whether it is no store of ours.
+    pub fn is_foreign(&self) -> bool {
+        matches!(*self.kind, Kind::Foreign { .. })
+    }
+
     /// Returns whether a newer version wrote the store.
     pub fn is_newer(&self) -> bool {
         matches!(*self.kind, Kind::Newer { .. })

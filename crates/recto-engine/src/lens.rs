@@ -1,5 +1,6 @@
 //! Reads as much of a stored reader as is asked of it: what stands above its floor, and what else turns out to matter.
 
+use crate::body;
 use crate::error::{Error, Kind};
 use crate::store::{
     ConversationId, DecisionKind, DecisionRow, Decisions, ReaderName, ReaderRow, Store, Tenant, TurnRow, Turns, Upto,
@@ -15,6 +16,8 @@ use std::collections::{BTreeMap, BTreeSet};
 const LAST_CALLS: u64 = 8;
 /// How many floors are looked at for one that was not taken back; if there is none among them, all is read.
 const FLOORS_MAX: usize = 8;
+/// How many entries below the floor are read before they are asked for.
+const KEPT_MAX: usize = 64;
 /// How many rows are read at once where all are wanted.
 const PAGE_ROWS: usize = 10_000;
 
@@ -70,9 +73,25 @@ impl<'s, S: Store> Lens<'s, S> {
         Ok(lens)
     }
 
+    /// Returns whose reader it is.
+    pub(crate) fn tenant(&self) -> &'s Tenant {
+        self.tenant
+    }
+
     /// Returns the part of the reader that was read so far.
     pub(crate) fn reader(&self) -> Reader {
         Reader::partial(self.known.clone())
+    }
+
+    /// Returns the places below the floor that a page will most likely ask for: what the floor names, and its edge.
+    pub(crate) fn kept_below(&self) -> Vec<Seq> {
+        let live = self.known.decisions.iter().rev().filter(|it| it.reverted.is_none());
+        let floor = live.into_iter().find_map(|it| match &it.edit.change {
+            Change::Floor(floor) => Some(floor),
+            _ => None,
+        });
+        let edge = floor.and_then(|floor| body::before(floor.at));
+        floor.into_iter().flat_map(|floor| floor.keeps.iter().copied()).chain(edge).take(KEPT_MAX).collect()
     }
 
     /// Returns its newest acknowledged call, if it has one.

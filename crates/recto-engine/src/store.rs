@@ -50,6 +50,15 @@ pub trait Store: Send + Sync + 'static {
         id: &ConversationId,
     ) -> impl Future<Output = Result<Conversation, Error>> + Send;
 
+    /// Says anew what a person calls a conversation, and what data of the host's goes with it.
+    fn describe(
+        &self,
+        tenant: &Tenant,
+        id: &ConversationId,
+        title: Text,
+        meta: Text,
+    ) -> impl Future<Output = Result<(), Error>> + Send;
+
     /// Lists conversations in the order of their names, after one of them, without those that were erased.
     fn list(
         &self,

@@ -7,11 +7,13 @@ use crate::body;
 use crate::error::Error;
 use crate::store::{Back, Conversation, ConversationId, ROWS_MAX, Row, Store, Tenant};
 use recto::log::{Counted, Known, Missing, Newest, Tally};
-use recto::{Count, Log, Seq, Tokens};
+use recto::{Count, Log, Role, Seq, Tokens};
 use std::sync::Arc;
 
 /// How many rows the first page has at most; each further one has twice as many.
-const FIRST_ROWS: usize = 512;
+const FIRST_ROWS: usize = 2_048;
+/// The first page is larger than what is asked for by this part, since reading stops behind the bound.
+const MARGIN: u64 = 8;
 /// A gap further below than this is read strand by strand.
 const NEAR_ENTRIES: u64 = 4_096;
 
@@ -45,11 +47,25 @@ impl<'s, S: Store> Window<'s, S> {
             None => Tally::default(),
         };
         let known = Known { tally, ..Known::default() };
+        let tokens = Tokens(tokens.0.saturating_add(tokens.0 / MARGIN));
         let mut window = Window { store, tenant, id, counter, known, frontier: None, rows: FIRST_ROWS, tokens };
         if window.known.tally.head().is_some() {
             window.read_all_strands().await?;
         }
         Ok(window)
+    }
+
+    /// Reads what a page will most likely ask for below what was read: the first request, and some places.
+    pub(crate) async fn foresee(&mut self, places: Vec<Seq>) -> Result<(), Error> {
+        let requests = self.known.tally.strands().iter().filter(|strand| strand.role == Role::User);
+        let places = requests.map(|strand| strand.first).chain(places);
+        let below: Vec<Seq> = places.filter(|place| Some(*place) < self.frontier).collect();
+        if below.is_empty() {
+            return Ok(());
+        }
+        let before = below.iter().filter_map(|place| body::before(*place));
+        self.read_tallies(below.iter().copied().chain(before).collect()).await?;
+        self.read_entries(below).await
     }
 
     /// Returns the part of the log that was read so far.

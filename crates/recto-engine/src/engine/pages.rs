@@ -4,11 +4,13 @@ use super::{Append, At, Engine, TRIES_MAX, batch, counter, now, too_busy};
 use crate::body;
 use crate::call::{Before, Call, Contents, Material, Stored, Totals, ticket_digest};
 use crate::error::{Error, Kind};
-use crate::lens;
+use crate::lens::{self, Lens};
 use crate::store::{
-    Acknowledge, Appended, Commit, ConversationId, Expect, OpenCall, ReaderName, ReaderRow, Store, TurnRow, Turns, Upto,
+    Acknowledge, Appended, Batch, Commit, Conversation, ConversationId, Expect, OpenCall, ReaderName, ReaderRow, Store,
+    TurnRow, Turns, Upto,
 };
 use crate::window::Window;
+use recto::digest::Digest;
 use recto::edit::{Change, Edit};
 use recto::entry::{Millis, Text};
 use recto::expand::{Ask, Expansion, Refusal, expand};
@@ -42,6 +44,8 @@ pub struct Answer {
 pub struct Again {
     /// The page and its receipt.
     pub compiled: Compiled,
+    /// The model that it was made for.
+    pub target: Target,
     /// Whether it is, byte for byte, the page that was made then.
     pub agrees: bool,
 }
@@ -143,10 +147,10 @@ impl<S: Store> Engine<S> {
 
     /// Records that a call was answered: its turn, what was said with it, and what came of it, all at once.
     pub async fn acknowledge(&self, at: &At, ticket: &Ticket, answer: Answer) -> Result<Appended, Error> {
-        let (reader, key) = (ReaderName::from(ticket.reader.clone()), ticket_digest(ticket));
+        let (reader, open_as) = (ReaderName::from(ticket.reader.clone()), ticket_digest(ticket));
         let counter = counter(&self.conversation(at).await?)?;
         for _ in 0..TRIES_MAX {
-            let open = self.store().open(&at.tenant, &at.conversation, &reader, key).await?;
+            let open = self.store().open(&at.tenant, &at.conversation, &reader, open_as).await?;
             let head = self.conversation(at).await?.tally.head();
             let (mut entries, mut expect, mut receipt) = (Vec::new(), Expect::Any, String::new());
             if let Some(open) = open {
@@ -161,9 +165,11 @@ impl<S: Store> Engine<S> {
                 receipt = stored.text()?;
             }
             entries.extend(answer.entries.iter().cloned());
-            let produced = batch(Append { entries, expect, key: answer.key.clone() }, &counter)?;
+            // What was said with the call is not part of what is acknowledged: a retry doesn't know it any more.
+            let key = answer.key.clone().map(|key| (key, identity(ticket, &answer)));
+            let produced = Batch { key, ..batch(Append { entries, expect, key: None }, &counter)? };
             let turn = self.turn_row(at, &reader, ticket, receipt).await?;
-            let acknowledge = Acknowledge { ticket: key, turn, produced, records: Vec::new() };
+            let acknowledge = Acknowledge { ticket: open_as, turn, produced, records: Vec::new() };
             match self.store().acknowledge(&at.tenant, &at.conversation, &reader, acknowledge).await {
                 Err(error) if error.is_head_moved() => continue,
                 done => {
@@ -223,7 +229,8 @@ impl<S: Store> Engine<S> {
         }
         let compiled = self.remake(at, &stored, before).await?;
         let agrees = compiled.receipt.ticket.page == stored.ticket.page;
-        Ok(Again { compiled, agrees })
+        let target = self.target(at, &stored).await?;
+        Ok(Again { compiled, target, agrees })
     }
 
     /// Gives back what the next page of a reader would not show, or says why that can't be done.
@@ -257,7 +264,7 @@ impl<S: Store> Engine<S> {
         Ok(Made { compiled, edits, row, before })
     }
 
-    /// Makes something of a call, reading more until nothing is missing.
+    /// Makes something of the next call of a reader.
     async fn reading<T>(
         &self,
         at: &At,
@@ -265,23 +272,11 @@ impl<S: Store> Engine<S> {
         make: impl Fn(&Request<'_>) -> T,
     ) -> Result<(T, ReaderRow, Before), Error> {
         let conversation = self.conversation(at).await?;
-        let counter = counter(&conversation)?;
-        let mut lens = self.lens(at, &call.reader, Upto::NOW).await?;
+        let lens = self.lens(at, &call.reader, Upto::NOW).await?;
         let before = self.before(at, &call.reader, lens.last_call().await?).await?;
-        let (head, tokens) = (conversation.tally.head(), call.target.window.unwrap_or(FIRST_TOKENS));
-        let mut window = Window::open(self.store(), &at.tenant, &conversation, head, counter.clone(), tokens).await?;
-        let material = Material::of(call, &*counter, &window.log())?;
-        for _ in 0..ROUNDS_MAX {
-            let (log, reader) = (window.log(), lens.reader());
-            let made = make(&material.request(&log, &reader, &before));
-            let (missing, unread) = (log.missing(), reader.missing());
-            if missing.is_empty() && unread.is_empty() {
-                return Ok((made, lens.row, before));
-            }
-            window.fetch(&missing).await?;
-            lens.fetch(&unread).await?;
-        }
-        Err(Kind::Defect { what: format!("a page wants more after {ROUNDS_MAX} readings") }.into())
+        let (row, head) = (lens.row, conversation.tally.head());
+        let made = self.until_whole(&conversation, head, lens, call, &before, make).await?;
+        Ok((made, row, before))
     }
 
     /// Compiles a page again from what its receipt says it was made from.
@@ -292,18 +287,33 @@ impl<S: Store> Engine<S> {
             call.input = rows.first().map(body::entry).transpose()?;
         }
         let conversation = self.conversation(at).await?;
-        let counter = counter(&conversation)?;
         let Ticket { head, turn, ordinal, .. } = stored.ticket;
-        let mut lens = self.lens(at, &call.reader, Upto { turn: turn.0, ordinal }).await?;
+        let lens = self.lens(at, &call.reader, Upto { turn: turn.0, ordinal }).await?;
+        Ok(self.until_whole(&conversation, head, lens, &call, &before, compile).await??)
+    }
+
+    /// Makes something of a call, reading more until nothing is missing.
+    async fn until_whole<T>(
+        &self,
+        conversation: &Conversation,
+        head: Option<Seq>,
+        mut lens: Lens<'_, S>,
+        call: &Call,
+        before: &Before,
+        make: impl Fn(&Request<'_>) -> T,
+    ) -> Result<T, Error> {
+        let counter = counter(conversation)?;
         let tokens = call.target.window.unwrap_or(FIRST_TOKENS);
-        let mut window = Window::open(self.store(), &at.tenant, &conversation, head, counter.clone(), tokens).await?;
-        let material = Material::of(&call, &*counter, &window.log())?;
+        let tenant = lens.tenant();
+        let mut window = Window::open(self.store(), tenant, conversation, head, counter.clone(), tokens).await?;
+        window.foresee(lens.kept_below()).await?;
+        let material = Material::of(call, &*counter, &window.log())?;
         for _ in 0..ROUNDS_MAX {
             let (log, reader) = (window.log(), lens.reader());
-            let compiled = compile(&material.request(&log, &reader, &before));
+            let made = make(&material.request(&log, &reader, before));
             let (missing, unread) = (log.missing(), reader.missing());
             if missing.is_empty() && unread.is_empty() {
-                return Ok(compiled?);
+                return Ok(made);
             }
             window.fetch(&missing).await?;
             lens.fetch(&unread).await?;
@@ -382,6 +392,13 @@ fn asked(request: &Request<'_>, ask: &Ask) -> Result<(Vec<Edit>, Result<Expansio
     reader.commit(edits.iter().cloned(), request.policy.digest());
     let expansion = expand(&Request { reader: &reader, ..*request }, ask);
     Ok((edits, expansion))
+}
+
+/// What identifies an acknowledgement.
+fn identity(ticket: &Ticket, answer: &Answer) -> Digest {
+    let hashes = answer.entries.iter().map(|entry| body::hash_of(entry).to_string());
+    let parts: String = std::iter::once(ticket_digest(ticket).to_string()).chain(hashes).collect();
+    Digest::of(parts.as_bytes())
 }
 
 fn said(input: &str) -> Result<Entry, Error> {

@@ -168,6 +168,10 @@ impl Store for Memory {
         self.within(tenant, |it| it.contents(id, digests))
     }
 
+    async fn describe(&self, tenant: &Tenant, id: &ConversationId, title: Text, meta: Text) -> Result<(), Error> {
+        self.within(tenant, |it| it.describe(id, title, meta))
+    }
+
     async fn keep(&self, tenant: &Tenant, id: &ConversationId, record: Record) -> Result<(), Error> {
         self.within(tenant, |it| it.keep(id, record))
     }

@@ -278,6 +278,11 @@ impl Store for Sqlite {
         self.read(tenant, id, move |db, found| read::contents(db, found, &digests)).await
     }
 
+    async fn describe(&self, tenant: &Tenant, id: &ConversationId, title: Text, meta: Text) -> Result<(), Error> {
+        let (tenant, id) = (tenant.clone(), id.clone());
+        self.write(move |db| write::describe(db, &tenant, &id, &title, &meta)).await
+    }
+
     async fn keep(&self, tenant: &Tenant, id: &ConversationId, record: Record) -> Result<(), Error> {
         let (tenant, id) = (tenant.clone(), id.clone());
         self.write(move |db| write::keep(db, &tenant, &id, &record)).await

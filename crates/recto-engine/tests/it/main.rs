@@ -3,6 +3,7 @@
 
 mod child;
 mod contract;
+mod disk;
 mod engine;
 mod folder;
 mod kill;

@@ -175,6 +175,33 @@ fn a_fork_goes_on_from_the_same_pages_and_leaves_its_parent_alone() {
     });
 }
 
+#[test]
+fn an_acknowledgement_that_is_repeated_is_made_once() {
+    block_on(async {
+        let engine = Engine::over(Memory::default());
+        engine.open(&at("talk"), Opening::default()).await.expect("it is new");
+        let call = Call { input: Some(Entry::user("Hello?")), ..call(8_000) };
+        let compiled = engine.compile(&at("talk"), &call).await.expect("it fits");
+        let answer = Answer { entries: vec![Entry::assistant("Hello!")], key: Some("first".into()), reported: None };
+        let ticket = &compiled.receipt.ticket;
+        let first = engine.acknowledge(&at("talk"), ticket, answer.clone()).await.expect("the call is open");
+        assert_eq!((first.first, first.last, first.is_repeated), (Some(Seq(0)), Some(Seq(1)), false));
+        let again = engine.acknowledge(&at("talk"), ticket, answer.clone()).await.expect("it was made before");
+        assert_eq!((again.first, again.last, again.is_repeated), (Some(Seq(0)), Some(Seq(1)), true));
+        let other = Answer { entries: vec![Entry::assistant("Go away!")], ..answer.clone() };
+        assert!(engine.acknowledge(&at("talk"), ticket, other).await.expect_err("another answer").is_conflict());
+        let nameless = Answer { key: None, ..answer };
+        assert!(engine.acknowledge(&at("talk"), ticket, nameless).await.expect_err("the call is closed").is_conflict());
+        assert_eq!(engine.read(&at("talk"), Seq(0), 10).await.expect("they are there").len(), 2);
+        // Of two calls that were open at once, one is answered; the other is told to read again.
+        let (one, two) = (engine.compile(&at("talk"), &call).await, engine.compile(&at("talk"), &call).await);
+        let tickets = [one, two].map(|compiled| compiled.expect("it fits").receipt.ticket);
+        engine.acknowledge(&at("talk"), &tickets[0], Answer::default()).await.expect("the first one");
+        let late = engine.acknowledge(&at("talk"), &tickets[1], Answer::default()).await.expect_err("too late");
+        assert!(late.is_conflict() && late.hint().is_some(), "{late}");
+    });
+}
+
 fn holds(folder: &std::path::Path, word: &str) -> Vec<String> {
     let files = std::fs::read_dir(folder).expect("the folder is there").flatten();
     let found = files.filter(|file| {

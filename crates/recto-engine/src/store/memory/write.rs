@@ -144,6 +144,13 @@ impl Tenancy {
         Ok(dropped)
     }
 
+    pub(super) fn describe(&mut self, id: &ConversationId, title: Text, meta: Text) -> Result<(), Error> {
+        let held = self.live_mut(id)?;
+        (held.title, held.meta) = (title, meta);
+        held.version += 1;
+        Ok(())
+    }
+
     pub(super) fn keep(&mut self, id: &ConversationId, record: Record) -> Result<(), Error> {
         let held = self.live_mut(id)?;
         check_name("record", &record.key)?;

@@ -22,9 +22,11 @@ const WRITE_WAIT: Duration = Duration::from_millis(20);
 const WRITE_PATIENCE: Duration = Duration::from_secs(10);
 /// How many prepared statements a connection keeps.
 const STATEMENTS_MAX: usize = 128;
+/// The size of a page in bytes. A turn is a few thousand bytes, and every page that it touches is written whole.
+const PAGE_BYTES: i64 = 2_048;
 /// How many pages wait in the write-ahead log before they are written to the file; a page that changes often is
 /// written once for all of them.
-const LOG_PAGES: i64 = 4_000;
+const LOG_PAGES: i64 = 8_000;
 
 /// The schema, step by step; a released step is never changed.
 const MIGRATIONS: &[&str] = &["
@@ -118,10 +120,11 @@ pub(super) fn writer(path: &Path) -> Result<Connection, Error> {
         Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     connection.busy_timeout(READ_WAIT)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
-    connection.execute_batch(
-        "PRAGMA foreign_keys = OFF; PRAGMA cell_size_check = ON; PRAGMA secure_delete = ON; \
-         PRAGMA temp_store = MEMORY",
-    )?;
+    // The size of pages holds for a file that is still empty; others keep theirs.
+    connection.execute_batch(&format!(
+        "PRAGMA page_size = {PAGE_BYTES}; PRAGMA foreign_keys = OFF; PRAGMA cell_size_check = ON; \
+         PRAGMA secure_delete = ON; PRAGMA temp_store = MEMORY"
+    ))?;
     if patiently(|| Ok(number(&connection, "PRAGMA application_id")?))? == 0 {
         // The first schema is written before there is a write-ahead log, so that the file alone says what it is.
         patiently(|| migrate(&connection, path))?;

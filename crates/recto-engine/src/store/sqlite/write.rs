@@ -37,6 +37,8 @@ const IS_OPEN: &str = "SELECT 1 FROM open_call WHERE r = ?1 AND ticket = ?2";
 const DROP_OPEN: &str = "DELETE FROM open_call WHERE r = ?1 AND ticket = ?2";
 const DROP_SAME_TURN: &str = "DELETE FROM open_call WHERE r = ?1 AND (turn = ?2 OR ticket = ?3)";
 const PUT_READER: &str = "UPDATE reader SET turns = ?2, ordinal = ?3 WHERE r = ?1";
+const ABOUT: &str = "SELECT about FROM conversation WHERE n = ?1";
+const PUT_ABOUT: &str = "UPDATE conversation SET about = ?2 WHERE n = ?1";
 const RECORD_VERSION: &str = "SELECT version FROM record WHERE n = ?1 AND kind = ?2 AND key = ?3";
 const PUT_RECORD: &str = "
     INSERT OR REPLACE INTO record (n, kind, key, version, body) VALUES (?1, ?2, ?3, ?4, ?5)";
@@ -248,6 +250,21 @@ pub(super) fn abandon(
         wrote(db, found.n, None)?;
     }
     Ok(is_dropped)
+}
+
+/// Says anew what a conversation is about.
+pub(super) fn describe(
+    db: &Connection,
+    tenant: &Tenant,
+    id: &ConversationId,
+    title: &str,
+    meta: &str,
+) -> Result<(), Error> {
+    let found = Found::live(db, tenant, id)?;
+    let old = db.prepare_cached(ABOUT)?.query_row([found.n], |row| row.get(0))?;
+    empty_text(db, old)?;
+    db.prepare_cached(PUT_ABOUT)?.execute([found.n, put_text(db, title, meta)?])?;
+    wrote(db, found.n, None)
 }
 
 /// Writes a record.
