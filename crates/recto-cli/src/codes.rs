@@ -64,6 +64,37 @@ codes! {
         "Something that holds by construction did not, and was noticed before anything invalid got out.",
         "error[R0105]: the page would be invalid: call \"c1\" has no result",
         "Please report it with the command, and if you can with the conversation that caused it.";
+    StoreBusy = 106, "the store is in use",
+        "Another process was writing to it for longer than Recto waits. Nothing was written.",
+        "error[R0106]: database is locked\nhint: another process is writing; try again",
+        "Try again when the other process is done.";
+    StoreFull = 107, "no space left for the store",
+        "The disk is full, or a limit is reached. What was acknowledged before is there; nothing of this was written.",
+        "error[R0107]: no space left: database or disk is full\nhint: make space, then try again; nothing was written",
+        "Make space, or move the store with `recto backup` and `recto restore`.";
+    StoreReadOnly = 108, "the store can't be written to",
+        "The file, its folder or the whole file system is read-only for you. It can still be read.",
+        "error[R0108]: can't be written to: recto.db\nhint: check the permissions of the file and its folder",
+        "Check who owns the file and its folder, or name another store with `--store`.";
+    StoreUnusable = 109, "the store is damaged, or no store at all",
+        "The file is not a store of Recto, or what it holds can't be read back as it was written.",
+        "$ recto list --store chat.json\nstore: chat.json\nerror[R0109]: cannot open the store chat.json\ncause: not a store of Recto: chat.json\n\
+         hint: name another file, or none for the usual one",
+        "If it should be a store, keep a copy, see what `recto doctor` says, and restore a backup.";
+    StoreNewer = 110, "a newer version of Recto wrote the store",
+        "Its schema is one that this version does not know. Nothing was changed.",
+        "$ recto list --store newer.db\nstore: newer.db\nerror[R0110]: cannot open the store newer.db\n\
+         cause: the store has schema 9999; this version of Recto …",
+        "Use the version of Recto that wrote it, or a newer one.";
+    StoreFailed = 111, "reading or writing the store failed",
+        "The system refused something that is none of the above; the message is what it said.",
+        "error[R0111]: the store: disk I/O error",
+        "Check the disk; then try again.";
+    Damaged = 112, "the check of a store found damage",
+        "`recto doctor` prints everything that it found on stdout.",
+        "error[R0112]: the store is damaged; findings: 1\ncause: conversation \"monday\": the sums of entry #3 do not \
+         follow from those before it",
+        "Keep a copy of the file. Restore a backup; or export what can still be read, and import it into a new store.";
     UnknownArgument = 201, "an unknown command, option or topic",
         "The command line holds a word that means nothing at its place.",
         "$ recto explian chat.json\nerror[R0201]: unrecognized subcommand 'explian'",
@@ -75,20 +106,26 @@ codes! {
         "Give a value of the kind that the error names; `recto help COMMAND` describes every option.";
     MissingArgument = 203, "something is missing on the command line",
         "A command needs a file, an option a value, or `recto` itself a command.",
-        "$ recto compile\nerror[R0203]: the following required arguments were not provided:\n  <FILE>",
+        "$ recto compile\nerror[R0203]: the following required arguments were not provided:\n  <FILE|NAME>",
         "Add what the error names.";
     Conflict = 204, "options that exclude each other",
         "Both options are known, but together they ask for two different things.",
         "$ recto compile chat.json --turn 1 --input Why?\nerror[R0204]: the argument '--turn <K>' cannot be used with \
          '--input <TEXT>'",
         "Leave one of them out.";
+    NotConfirmed = 205, "an erase that nobody has confirmed",
+        "What is erased can't be had back, so `recto erase` asks on a terminal, and needs `--yes` elsewhere. Nothing was \
+         erased.",
+        "$ recto erase monday --store kept.db\nstore: kept.db\nerror[R0205]: nothing was erased: conversation \"monday\" with \
+         its 1 entries\nhint: say --yes if it is to go for good",
+        "Say `--yes`, or answer `yes` on a terminal, if you are sure.";
     IsFolder = 301, "a folder where a file is meant",
-        "A single file is read or written here. Only `recto replay` takes folders to read.",
-        "$ recto explain chats\nerror[R0301]: chats is a folder\nhint: name one of its files; `recto replay` takes \
-         folders",
+        "A single file is read or written here. Only `recto replay` and `recto import` take folders to read.",
+        "$ recto explain chats\nerror[R0301]: chats is a folder\nhint: name one of its files; `recto replay` and `recto \
+         import` take folders",
         "Name a file.";
     NoTranscripts = 302, "a folder without transcripts",
-        "`recto replay` reads the *.json and *.jsonl that lie directly in a folder, and there are none.",
+        "`recto replay` and `recto import` read the *.json and *.jsonl that lie directly in a folder, and there are none.",
         "$ recto replay empty\nerror[R0302]: no *.json or *.jsonl in empty",
         "Name the folder in which they lie, or the files themselves.";
     TooLarge = 303, "a file that is too large",
@@ -203,6 +240,47 @@ codes! {
         "$ recto validate --wire openai_chat nobody.json > violations.txt\nerror[R0340]: nobody.json breaks 2 rules of \
          openai_chat",
         "Correct what the lines on stdout name, or check it by another provider's rules with `--wire`.";
+    NotFound = 350, "nothing of this name is kept",
+        "The store has no such conversation, entry or call.",
+        "$ recto show wednesday --store kept.db\nstore: kept.db\nerror[R0350]: no conversation \"wednesday\"",
+        "`recto list` lists the conversations, `recto show NAME` their entries, `recto turns NAME` their calls.";
+    Exists = 351, "something of this name is there already",
+        "A name is given once, also after an erase; and a file that stands there is not replaced unasked.",
+        "$ recto fork monday monday --store kept.db\nstore: kept.db\nerror[R0351]: conversation \"monday\" exists already",
+        "Take another name; of files, `--replace` replaces one.";
+    Differs = 352, "what is kept differs from what was expected",
+        "An import has another past than the conversation of its name, or somebody else has written meanwhile.",
+        "error[R0352]: conversation \"monday\" was not imported\ncause: entry #3 of conversation \"monday\" is another than the \
+         one to import\nhint: import it under another name: --as NAME",
+        "Import it under another name with `--as`, or try again.";
+    Erased = 353, "the conversation was erased",
+        "Nothing is left of it but its name, which is not taken again.",
+        "$ recto show saturday --store kept.db\nstore: kept.db\nerror[R0353]: conversation \"saturday\" was erased",
+        "Import it under another name, if there is still a file.";
+    HasForks = 354, "other conversations go on from it",
+        "They share what would be erased. The error names them.",
+        "$ recto erase sunday --yes --store kept.db\nstore: kept.db\nerror[R0354]: other conversations go on from \
+         \"sunday\": sunday-again",
+        "Erase them first, or all together with `--with-forks`.";
+    TooMuch = 355, "more at once than is taken",
+        "Names, batches and lists of entries have bounds.",
+        "$ recto erase monday --entries 0-1000000 --yes --store kept.db\nerror[R0355]: more than 1000 entries at once\n\
+         hint: erase them in several goes, or the whole conversation",
+        "Do it in several goes.";
+    NoStore = 356, "there is no store",
+        "Conversations are kept in a file that `recto import` makes, and there is none where it was looked for.",
+        "$ recto list --store gone.db\nerror[R0356]: there is no store at gone.db\nhint: `recto import FILE` makes it; \
+         --store names another",
+        "Import something, or name the store with `--store`, RECTO_STORE or `path` under [store] in recto.toml.";
+    NotImported = 357, "something was not imported",
+        "The files that stderr names were refused, each with the reason; all others are kept.",
+        "$ recto import broken.json --store kept.db\nstore: kept.db\nbroken.json: not imported [R0310]: …\n  hint: …\n\
+         error[R0357]: not imported: 1 of 1",
+        "Do what is said for each of them, and import again: what is kept already is not added twice.";
+    Refused = 358, "what was asked for can't be expanded",
+        "The page shows it already, or there is nothing of that handle, or not so many lines or items.",
+        "$ recto expand monday m0 --store kept.db\nstore: kept.db\nerror[R0358]: …",
+        "`recto explain NAME` tells what the page shows, changes and leaves out.";
     Overflow = 401, "the page does not fit",
         "What may never go is larger than the window less its reserve, or the policy may not leave out enough. The \
          breakdown says what takes the room; nothing is cut in silence.",

@@ -2,6 +2,7 @@
 
 mod file; // one file, read with positions
 mod lookup; // where files are looked for
+mod place; // where the store is
 
 use crate::args::SettingsArgs;
 use crate::failure::Failure;
@@ -36,6 +37,7 @@ pub(crate) struct Layer {
     pub(crate) window: Option<Set<Tokens>>,
     pub(crate) reserve: Option<Set<Tokens>>,
     pub(crate) policy: Option<Set<String>>,
+    pub(crate) store: Option<Set<String>>,
     pub(crate) colour: Option<Set<Colour>>,
 }
 
@@ -108,6 +110,7 @@ impl Layer {
             window: set(args.target.window.as_ref(), "--window"),
             reserve: set(args.target.reserve.as_ref(), "--reserve"),
             policy: set(args.policy.as_ref(), "--policy"),
+            store: None,
             colour: None,
         }
     }
@@ -121,6 +124,7 @@ impl Layer {
             window: self.window.or(lower.window),
             reserve: self.reserve.or(lower.reserve),
             policy: self.policy.or(lower.policy),
+            store: self.store.or(lower.store),
             colour: self.colour.or(lower.colour),
         }
     }

@@ -88,6 +88,25 @@ impl Failure {
         }
     }
 
+    /// Returns whether one file is to blame, so that others may do.
+    pub(crate) fn is_about_input(&self) -> bool {
+        matches!(self.kind, Kind::Coded(code) if code == Code::CannotRead || code.exit_code() == Code::BadTranscript.exit_code())
+    }
+
+    /// Returns whether there is no such thing.
+    pub(crate) fn is_not_found(&self) -> bool {
+        self.kind == Kind::Coded(Code::NotFound)
+    }
+
+    /// Returns its code, what went wrong with its causes, and what to do about it.
+    pub(crate) fn parts(&self) -> (Option<String>, String, &[String]) {
+        let code = match self.kind {
+            Kind::Coded(code) => Some(code.to_string()),
+            Kind::Interrupted | Kind::PipeClosed => None,
+        };
+        (code, self.chain.join(": "), &self.hints)
+    }
+
     /// Returns the exit code, as `recto --help` lists them.
     pub(crate) fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self.kind {
@@ -118,6 +137,31 @@ impl From<recto::Error> for Failure {
     fn from(error: recto::Error) -> Failure {
         let code = if error.is_settings() { Code::BadSettings } else { Code::BadConversation };
         Failure::of_core(code, &error)
+    }
+}
+
+impl From<recto_engine::Error> for Failure {
+    fn from(error: recto_engine::Error) -> Failure {
+        if let Some(core) = error.core() {
+            let code = if core.is_settings() { Code::BadSettings } else { Code::BadConversation };
+            return Failure::of_core(code, core);
+        }
+        let code = match &error {
+            error if error.is_not_found() => Code::NotFound,
+            error if error.is_exists() => Code::Exists,
+            error if error.is_conflict() => Code::Differs,
+            error if error.is_erased() => Code::Erased,
+            error if !error.forks().is_empty() => Code::HasForks,
+            error if error.is_input() => Code::TooMuch,
+            error if error.is_busy() => Code::StoreBusy,
+            error if error.is_full() => Code::StoreFull,
+            error if error.is_read_only() => Code::StoreReadOnly,
+            error if error.is_newer() => Code::StoreNewer,
+            error if error.is_corrupt() => Code::StoreUnusable,
+            error if error.is_defect() => Code::Defect,
+            _ => Code::StoreFailed,
+        };
+        Failure { kind: Kind::Coded(code), chain: vec![error.to_string()], hints: error.hint().into_iter().collect() }
     }
 }
 

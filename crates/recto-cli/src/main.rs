@@ -1,4 +1,4 @@
-//! The `recto` command: compiles, explains and replays agent histories.
+//! The `recto` command: compiles, explains, replays and keeps agent histories.
 
 // In the order the data flows.
 mod args; // what can be asked for
@@ -7,15 +7,19 @@ mod config; // recto.toml: what need not be asked for each time
 mod models; // what is known about models
 mod settings; // the model, its window and the policy, by name
 mod source; // files and stdin, read as named conversations
+mod kept; // the store, opened in one place
+mod beside; // what a transcript has beside its entries
 mod subject; // one conversation, counted, and the page that was asked for
 
 mod body; // request bodies, checked before anybody sees them
 
 mod commands; // one file each: arguments, one call, print
 
+mod entries; // what entries say, for people
 mod clock; // what time it is, and dates
 mod draft; // a file that is there whole or not at all
 mod interrupt; // Ctrl-C
+mod progress; // how far the work is
 mod paint; // colour, where it is wanted
 mod table; // text in columns
 mod talk; // stdout is data, stderr is talk
@@ -52,6 +56,20 @@ fn configured(cli: &Cli) -> Result<Config, Failure> {
         | Command::Explain(_)
         | Command::Replay(_)
         | Command::Convert(_)
+        | Command::Import(_)
+        | Command::List(_)
+        | Command::Show(_)
+        | Command::Turns(_)
+        | Command::Expand(_)
+        | Command::Pin(_)
+        | Command::Decisions(_)
+        | Command::Revert(_)
+        | Command::Fork(_)
+        | Command::Export(_)
+        | Command::Erase(_)
+        | Command::Backup(_)
+        | Command::Restore(_)
+        | Command::Doctor(_)
         | Command::Models(_)
         | Command::Config(_) => Config::load(cli.config.as_deref()),
         Command::Validate(_)
@@ -70,6 +88,20 @@ fn run(command: &Command, config: &Config) -> Result<(), Failure> {
         Command::Replay(args) => commands::replay::run(args, config),
         Command::Convert(args) => commands::convert::run(args, config),
         Command::Validate(args) => commands::validate::run(args),
+        Command::Import(args) => commands::import::run(args, config),
+        Command::List(args) => commands::list::run(args, config),
+        Command::Show(args) => commands::show::run(args, config),
+        Command::Turns(args) => commands::turns::run(args, config),
+        Command::Expand(args) => commands::expand::run(args, config),
+        Command::Pin(args) => commands::pin::run(args, config),
+        Command::Decisions(args) => commands::decisions::run(args, config),
+        Command::Revert(args) => commands::revert::run(args, config),
+        Command::Fork(args) => commands::fork::run(args, config),
+        Command::Export(args) => commands::export::run(args, config),
+        Command::Erase(args) => commands::erase::run(args, config),
+        Command::Backup(args) => commands::backup::run(args, config),
+        Command::Restore(args) => commands::restore::run(args, config),
+        Command::Doctor(args) => commands::doctor::run(args, config),
         Command::Models(args) => commands::models::run(args, config),
         Command::Demo => commands::demo::run(),
         Command::Config(args) => commands::config::run(args, config),

@@ -23,7 +23,7 @@ pub(crate) struct Kind {
 pub(crate) const TRANSCRIPT: Kind = Kind {
     bytes_max: 1 << 30,
     size_hint: "split it into several files",
-    folder_hint: "name one of its files; `recto replay` takes folders",
+    folder_hint: "name one of its files; `recto replay` and `recto import` take folders",
 };
 pub(crate) const POLICY: Kind =
     Kind { bytes_max: 1 << 20, size_hint: "is it a policy?", folder_hint: "name a TOML or JSON file in it" };
@@ -48,8 +48,12 @@ pub(crate) struct Named {
 
 /// Reads all conversations of a file, or of stdin if it is `-`.
 pub(crate) fn conversations(path: &Path) -> Result<Vec<Named>, Failure> {
-    let text = text(path, &TRANSCRIPT)?;
-    let found = transcript::read(&text).map_err(|error| {
+    named(path, &text(path, &TRANSCRIPT)?)
+}
+
+/// Reads all conversations of what a file holds.
+pub(crate) fn named(path: &Path, text: &str) -> Result<Vec<Named>, Failure> {
+    let found = transcript::read(text).map_err(|error| {
         Failure::of_core(Code::BadTranscript, &error).during(format!("cannot read {}", shown(path)))
     })?;
     let stem = if is_stdin(path) { "stdin".into() } else { path.file_stem().unwrap_or_default().to_string_lossy() };

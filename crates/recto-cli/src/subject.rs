@@ -1,15 +1,23 @@
 //! One conversation, counted by its target's tokenizer, and the page of it that was asked for.
 
+mod stored; // of a conversation that is kept
+
 use crate::args::PageArgs;
 use crate::codes::Code;
-use crate::failure::Failure;
+use crate::config::Config;
+use crate::failure::{Failure, cannot_read};
+use crate::kept::Kept;
 use crate::settings::Settings;
 use crate::{source, talk};
+use recto::entry::Text;
 use recto::format::ResponseFormat;
 use recto::log::Counted;
 use recto::tool::Tools;
 use recto::transcript::{self, Conversation};
-use recto::{Compiled, Entry, Log, Replay, Role};
+use recto::{Compiled, Entry, Log, Replay, Role, Target};
+use std::{fs, io};
+
+pub(crate) use stored::call;
 
 /// A conversation whose pages are to be made.
 #[derive(Debug)]
@@ -40,22 +48,31 @@ pub(crate) struct Asked {
     pub(crate) turn: Option<usize>,
     /// Where the conversation is a client's request: what else that asked for.
     pub(crate) given: Option<transcript::Asked>,
+    /// The model that it is for.
+    pub(crate) target: Target,
     pub(crate) compiled: Compiled,
 }
 
 impl Subject {
     /// Counts a conversation.
     pub(crate) fn of(name: String, mut conversation: Conversation, settings: &Settings) -> Result<Subject, Failure> {
-        let tokenizer = settings.target.tokenizer;
         let tools = std::mem::take(&mut conversation.tools);
-        let tools = (!tools.is_empty()).then(|| Tools::counted(tools, &tokenizer));
         let given = conversation.asked.take();
+        let log = conversation.into_log(settings.target.tokenizer).map_err(|error| unusable(&name, &error))?;
+        Subject::of_log(name, log, tools, given, settings)
+    }
+
+    /// Returns a conversation whose entries are counted, with what goes with it.
+    fn of_log(
+        name: String,
+        log: Log,
+        tools: Vec<Text>,
+        given: Option<transcript::Asked>,
+        settings: &Settings,
+    ) -> Result<Subject, Failure> {
+        let tools = (!tools.is_empty()).then(|| Tools::counted(tools, &settings.target.tokenizer));
         let format = given.as_ref().and_then(|given| given.format.as_deref()).map(ResponseFormat::parse).transpose();
-        let refused = |error: recto::Error| {
-            Failure::of_core(Code::BadConversation, &error).during(format!("conversation {name:?} cannot be used"))
-        };
-        let format = format.map_err(refused)?.flatten();
-        let log = conversation.into_log(tokenizer).map_err(refused)?;
+        let format = format.map_err(|error| unusable(&name, &error))?.flatten();
         Ok(Subject { name, log, tools, format, given })
     }
 
@@ -91,7 +108,8 @@ impl Subject {
             }
             (Which::Next, Some(_)) => (None, replay.after_all(None)?),
         };
-        Ok(Asked { name: self.name.clone(), turn, given: self.given.clone(), compiled })
+        let (given, target) = (self.given.clone(), settings.target.clone());
+        Ok(Asked { name: self.name.clone(), turn, given, target, compiled })
     }
 
     fn before(&self, turn: usize, replay: &mut Replay<'_>) -> Result<Compiled, Failure> {
@@ -113,16 +131,45 @@ impl Subject {
     }
 }
 
+fn unusable(name: &str, error: &recto::Error) -> Failure {
+    Failure::of_core(Code::BadConversation, error).during(format!("conversation {name:?} cannot be used"))
+}
+
 /// Reads what the arguments name, and makes the page they ask for.
-pub(crate) fn asked(args: &PageArgs, settings: &Settings) -> Result<Asked, Failure> {
-    let all = source::conversations(&args.file)?;
-    let picked = source::pick(all, args.conversation.as_deref(), &args.file)?;
-    source::note_replaced(&args.file, &picked.conversation);
-    let subject = Subject::of(picked.name, picked.conversation, settings)?;
+pub(crate) fn asked(args: &PageArgs, settings: &Settings, config: &Config) -> Result<Asked, Failure> {
     let which = match (args.turn, args.input.as_deref()) {
         (Some(turn), _) => Which::Before(turn),
         (None, Some(text)) => Which::Saying(text),
         (None, None) => Which::Next,
     };
-    subject.page(which, settings)
+    match kept(args, config)? {
+        Some(kept) => stored::page(&kept, args, which, settings),
+        None => of_file(args, which, settings),
+    }
+}
+
+fn of_file(args: &PageArgs, which: Which<'_>, settings: &Settings) -> Result<Asked, Failure> {
+    if args.reader.is_some() {
+        return Err(Failure::of(Code::Conflict, "--reader cannot be used with a file")
+            .hinting("files have no readers; `recto import` keeps conversations that do"));
+    }
+    let all = source::conversations(&args.file)?;
+    let picked = source::pick(all, args.conversation.as_deref(), &args.file)?;
+    source::note_replaced(&args.file, &picked.conversation);
+    Subject::of(picked.name, picked.conversation, settings)?.page(which, settings)
+}
+
+/// The store, if a conversation in it is meant: always with `--store`, else where there is no such file.
+fn kept(args: &PageArgs, config: &Config) -> Result<Option<Kept>, Failure> {
+    if args.store.store.is_some() {
+        return Kept::open(&args.store, config).map(Some);
+    }
+    let Err(error) = fs::metadata(&args.file) else { return Ok(None) };
+    if source::is_stdin(&args.file) || error.kind() != io::ErrorKind::NotFound {
+        return Ok(None);
+    }
+    match Kept::holding(&args.file.to_string_lossy(), &args.store, config)? {
+        Ok(kept) => Ok(Some(kept)),
+        Err(why) => Err(cannot_read(source::shown(&args.file), &error).hinting(why)),
+    }
 }

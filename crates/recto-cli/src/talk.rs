@@ -4,7 +4,7 @@ use crate::codes::Code;
 use crate::failure::Failure;
 use crate::paint::Colour;
 use serde::Serialize;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 
 /// Writes data to stdout, byte for byte.
 pub(crate) fn data(bytes: &[u8]) -> Result<(), Failure> {
@@ -26,6 +26,11 @@ pub(crate) fn as_json(value: &impl Serialize) -> Result<String, Failure> {
 /// Writes text for people to stdout, with a line end after it.
 pub(crate) fn text(text: &str) -> Result<(), Failure> {
     data(format!("{}\n", harmless(text)).as_bytes())
+}
+
+/// Writes text of a conversation to stdout, with a line end after it: as it is, but where a terminal would heed it.
+pub(crate) fn content(content: &str) -> Result<(), Failure> {
+    if io::stdout().is_terminal() { text(content) } else { data(format!("{content}\n").as_bytes()) }
 }
 
 /// Says something on stderr. That nobody listens is no reason to stop.

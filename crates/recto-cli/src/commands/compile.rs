@@ -17,8 +17,8 @@ use serde_json::value::RawValue;
 /// Prints the body of the page that was asked for.
 pub(crate) fn run(args: &PageArgs, config: &Config) -> Result<(), Failure> {
     let settings = Settings::of(&args.settings, config)?;
-    let asked = subject::asked(args, &settings)?;
-    let mut body = body::of(&asked.compiled.page, &settings.target, asked.given.as_ref())?;
+    let asked = subject::asked(args, &settings, config)?;
+    let mut body = body::of(&asked.compiled.page, &asked.target, asked.given.as_ref())?;
     if args.json {
         let body = serde_json::from_slice(&body)
             .map_err(|error| Failure::of(Code::Defect, "the body is not JSON").because(error.to_string()))?;

@@ -11,10 +11,12 @@ use crate::talk;
 use recto::wire::Wire;
 use recto::{Policy, Tokens};
 use serde::Serialize;
+use std::path::PathBuf;
 
 /// Prints the settings that hold with these options.
 pub(crate) fn run(args: &ConfigArgs, config: &Config) -> Result<(), Failure> {
-    let output = Output::of(Layer::of(&args.settings).over(config.layer.clone()), config);
+    let store = config.store(args.store.store.as_deref());
+    let output = Output::of(Layer::of(&args.settings).over(config.layer.clone()), store, config);
     if args.json { talk::json(&output) } else { talk::text(&output.table()) }
 }
 
@@ -22,6 +24,7 @@ pub(crate) fn run(args: &ConfigArgs, config: &Config) -> Result<(), Failure> {
 #[derive(Serialize)]
 struct Output {
     defaults: Defaults,
+    store: Kept,
     output: Look,
     models: ModelsOutput,
     chosen_by: &'static str,
@@ -36,6 +39,11 @@ struct Defaults {
     window: Value<Option<Tokens>>,
     reserve: Value<Option<Tokens>>,
     policy: Value<String>,
+}
+
+#[derive(Serialize)]
+struct Kept {
+    path: Value<Option<String>>,
 }
 
 #[derive(Serialize)]
@@ -96,7 +104,7 @@ impl<T> Value<T> {
 }
 
 impl Output {
-    fn of(layer: Layer, config: &Config) -> Output {
+    fn of(layer: Layer, store: Option<Set<PathBuf>>, config: &Config) -> Output {
         let model = layer.model.unwrap_or(Set { value: MODEL.into(), origin: Origin::Default });
         let policy = layer.policy.unwrap_or(Set { value: POLICY.into(), origin: Origin::Default });
         let Set { value: colour, origin } = config.colour();
@@ -107,6 +115,9 @@ impl Output {
                 window: maybe(layer.window),
                 reserve: maybe(layer.reserve),
                 policy: Value::of(policy_shown(&policy), &policy.origin),
+            },
+            store: Kept {
+                path: maybe(store.map(|it| Set { value: it.value.display().to_string(), origin: it.origin })),
             },
             output: Look { color: Value::of(Colour::name(colour), &origin) },
             models: ModelsOutput { own: config.models.own.iter().map(OwnOutput::of).collect() },
@@ -121,6 +132,7 @@ impl Output {
 
     fn table(&self) -> String {
         let Defaults { model, wire, window, reserve, policy } = &self.defaults;
+        let path = &self.store.path;
         let tokens = |value: &Option<Tokens>, default: &str| match value {
             Some(Tokens(0)) => "0".into(),
             Some(tokens) => tokens.to_string(),
@@ -134,6 +146,7 @@ impl Output {
             row("defaults.window", &tokens(&window.value, "the model's"), &window.told),
             row("defaults.reserve", &tokens(&reserve.value, "the model's"), &reserve.told),
             row("defaults.policy", &policy.value, &policy.told),
+            row("store.path", path.value.as_deref().unwrap_or("none"), &path.told),
             row("output.color", self.output.color.value, &self.output.color.told),
         ];
         let why = match self.chosen_by {

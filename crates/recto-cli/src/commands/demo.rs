@@ -1,20 +1,25 @@
 //! `recto demo`: the main job on a bundled conversation, told for somebody who sees it for the first time.
 
+use crate::beside::Beside;
 use crate::codes::Code;
+use crate::entries::{line_of as whole_line_of, text_of};
 use crate::failure::Failure;
-use crate::settings::Settings;
-use crate::subject::{Asked, Subject, Which};
+use crate::kept::Waiting;
 use crate::talk;
-use recto::edit::{Change, Reason};
-use recto::entry::Piece;
-use recto::expand::{Ask, TOOL_NAME, expand};
+use recto::edit::{Change, Decision, Reason};
+use recto::expand::{Ask, TOOL_NAME};
+use recto::log::Counted;
 use recto::page::Message;
 use recto::receipt::{Fate, FateRow};
-use recto::transcript;
-use recto::{Part, Policy, Reader, Request, Role, Seq, Span, Target, Tokens};
+use recto::transcript::{self, Conversation};
+use recto::{Compiled, Entry, Part, Policy, Role, Seq, Target, Tokens};
+use recto_engine::store::memory::Memory;
+use recto_engine::{Answer, Append, At, Call, Engine, Error, Give, Opening, Tenant};
+use std::sync::Arc;
 
 const TRANSCRIPT: &str = include_str!("../../../../fixtures/late-fees.chat.json");
 const NAME: &str = "late-fees";
+const READER: &str = "main";
 /// What the last question of the conversation asks for, and where it stands.
 const ASKED_FOR: [(Seq, &str); 2] = [(Seq(6), "the nightly log"), (Seq(26), "the October list from /v1/fees")];
 /// What a model would ask for, to answer it.
@@ -43,6 +48,9 @@ What to try next, in the folder of the repository
   recto compile fixtures/late-fees.chat.json --window 32000
                                           the page itself, as a request body
   recto policy list                       what else can be done with what is old
+  recto import YOUR.jsonl FOLDER/         keep conversations of your own; again, to add what is new
+  recto list                              what is kept; `recto explain NAME`, `recto show NAME` and others
+                                          take these names
   recto compile YOUR.json --input 'Next?' the next page of a conversation of your own
   recto replay YOUR.jsonl --policy safe,default,frugal
                                           what whole conversations would have cost, and what their pages forgot
@@ -55,40 +63,79 @@ pub(crate) fn run() -> Result<(), Failure> {
 
 fn story() -> Result<String, Failure> {
     let model = || Target::named("gpt-4o").ok_or_else(|| Failure::of(Code::Defect, "gpt-4o is not built in"));
-    let whole = Settings { target: model()?, policy: Policy::safe(), reserve: None };
-    let small = Settings { target: model()?.with_window(Some(SMALL)), policy: Policy::usual(), reserve: None };
-    let subject = subject(&whole)?;
-    let first = subject.page(Which::Next, &whole)?;
-    let second = subject.page(Which::Next, &small)?;
-    let mut calls = subject.replay(&small);
-    calls.by_ref().for_each(drop);
+    let conversation = bundled()?;
+    let tools = conversation.tools.clone();
+    let whole = Call { tools: tools.clone(), ..Call::new(READER, Policy::safe(), model()?) };
+    let small = Call { tools, ..Call::new(READER, Policy::usual(), model()?.with_window(Some(SMALL))) };
+    let waiting = Waiting::new()?;
+    // In memory, so that nothing stays behind.
+    let engine = Engine::over(Memory::default());
+    let first = waiting.run(Lived::of(&engine, "whole", &conversation, &whole))?;
+    let second = waiting.run(Lived::of(&engine, NAME, &conversation, &small))?;
+    let ask = Ask::from_call(ASKED_BACK).map_err(|refusal| Failure::of(Code::Defect, refusal.to_string()))?;
+    let answer = waiting.run(engine.expand(&second.at, &small, &ask, Give::AsText))?;
+    let answer = answer.map_err(|refusal| Failure::of(Code::Defect, refusal.to_string()))?;
     let parts = [
         INTRO.to_string(),
-        introduced(&subject),
-        chapter(1, &subject, &first, &whole),
-        chapter(2, &subject, &second, &small),
-        batches(calls.reader()),
-        asked_back(&subject, calls.reader(), &small)?,
+        introduced(&second),
+        chapter(1, &first, &whole),
+        chapter(2, &second, &small),
+        batches(&second),
+        asked_back(&answer.text),
         NEXT_STEPS.to_string(),
     ];
     Ok(parts.join("\n"))
 }
 
-fn subject(settings: &Settings) -> Result<Subject, Failure> {
-    let found = transcript::read(TRANSCRIPT)?.into_iter().next().unwrap_or_default();
-    Subject::of(NAME.into(), found, settings)
+fn bundled() -> Result<Conversation, Failure> {
+    Ok(transcript::read(TRANSCRIPT)?.into_iter().next().unwrap_or_default())
 }
 
-fn introduced(subject: &Subject) -> String {
-    let log = &subject.log;
-    let by = |role: Role| log.back_by(role).count();
-    let tokens = log.head().map_or(Tokens(0), |last| log.total(Span { first: Seq(0), last }).tokens);
-    let question = log.back().next().map_or(String::new(), |last| line_of(last.shown()));
+/// A conversation that an engine has gone through call by call, and the page that comes next.
+struct Lived {
+    at: At,
+    entries: Vec<Arc<Counted>>,
+    decisions: Vec<Decision>,
+    calls: u64,
+    next: Compiled,
+}
+
+impl Lived {
+    async fn of(engine: &Engine<Memory>, name: &str, of: &Conversation, call: &Call) -> Result<Lived, Error> {
+        let at = At::new(&Tenant::default(), name);
+        let opening = Opening { meta: Beside::meta_of(of), ..Opening::default() };
+        engine.open(&at, opening).await?;
+        let mut calls = 0;
+        let mut said: Vec<Entry> = Vec::new();
+        for entry in &of.entries {
+            if entry.role != Role::Assistant {
+                said.push(entry.clone());
+                continue;
+            }
+            engine.append(&at, Append::any(std::mem::take(&mut said))).await?;
+            let ticket = engine.compile(&at, call).await?.receipt.ticket;
+            let answer = Answer { entries: vec![entry.clone()], ..Answer::default() };
+            engine.acknowledge(&at, &ticket, answer).await?;
+            calls += 1;
+        }
+        engine.append(&at, Append::any(said)).await?;
+        let entries = engine.read(&at, Seq(0), of.entries.len()).await?;
+        let decisions = engine.decisions(&at, &call.reader).await?;
+        let next = engine.preview(&at, call).await?;
+        Ok(Lived { at, entries, decisions, calls, next })
+    }
+}
+
+fn introduced(lived: &Lived) -> String {
+    let entries = &lived.entries;
+    let by = |role: Role| entries.iter().filter(|entry| entry.role() == role).count();
+    let tokens: Tokens = entries.iter().map(|entry| entry.cost).sum();
+    let question = entries.last().map_or(String::new(), |last| line_of(last.shown()));
     format!(
         "The conversation (fixtures/late-fees.chat.json): an agent repairs the late fees of a lending library.\n  \
          {} messages of {tokens} tokens: {} from the system, {} from the user, {} steps of the agent, {} tool results\n  \
          the user has just asked: {question}\n",
-        log.len(),
+        entries.len(),
         by(Role::System),
         by(Role::User),
         by(Role::Assistant),
@@ -96,20 +143,20 @@ fn introduced(subject: &Subject) -> String {
     )
 }
 
-fn chapter(number: usize, subject: &Subject, asked: &Asked, settings: &Settings) -> String {
-    let receipt = &asked.compiled.receipt;
-    let window = settings.target.window.unwrap_or_default();
+fn chapter(number: usize, lived: &Lived, call: &Call) -> String {
+    let Compiled { receipt, page, .. } = &lived.next;
+    let window = call.target.window.unwrap_or_default();
     let mut text = format!(
         "{number}. {}, window {window}, policy {}\n\n{}\n\n{receipt}\n\nThe page:\n{}",
         receipt.target,
         receipt.policy,
         indented(&what_happened(&receipt.fates)),
-        excerpt(&asked.compiled.page.messages)
+        excerpt(&page.messages)
     );
-    text.push_str(&shortened(&receipt.fates, &asked.compiled.page.messages));
+    text.push_str(&shortened(&receipt.fates, &page.messages));
     text.push_str("\nThe question is about two results from the morning:\n");
     for (seq, what) in ASKED_FOR {
-        let tokens = subject.log.get(seq).map_or(Tokens(0), |entry| entry.cost);
+        let tokens = lived.entries.iter().find(|entry| entry.seq == seq).map_or(Tokens(0), |entry| entry.cost);
         let fate = match receipt.fate(seq).map(|row| row.fate) {
             Some(Fate::Shown) => "is on the page, whole",
             Some(Fate::Changed) => "is SHORTENED, and the receipt says so before the call is made",
@@ -179,13 +226,13 @@ fn beginning(text: &str, lines_max: usize, chars_max: usize) -> String {
 }
 
 /// When the reductions were made, and why then.
-fn batches(reader: &Reader) -> String {
-    let cuts = reader.decisions().iter().filter(|it| matches!(it.edit.change, Change::Cut { .. }));
+fn batches(lived: &Lived) -> String {
+    let cuts = lived.decisions.iter().filter(|it| matches!(it.edit.change, Change::Cut { .. }));
     let (paid, forced): (Vec<_>, Vec<_>) = cuts.partition(|it| matches!(it.edit.why, Reason::Pays { .. }));
     format!(
         "Each change of the past makes the provider write what stands behind it again, so changes wait for each other.\n\
          In {} calls there were {}: {} once waiting had cost more than that, {} because the page would not have fitted.\n",
-        reader.turn().0,
+        lived.calls,
         paid.len() + forced.len(),
         paid.len(),
         forced.len()
@@ -193,16 +240,12 @@ fn batches(reader: &Reader) -> String {
 }
 
 /// What a model is told that asks for something back.
-fn asked_back(subject: &Subject, reader: &Reader, settings: &Settings) -> Result<String, Failure> {
-    let request = Request::new(&subject.log, reader, &settings.policy, &settings.target);
-    let request = Request { tools: subject.tools.as_ref(), ..request };
-    let answer = Ask::from_call(ASKED_BACK).and_then(|ask| expand(&request, &ask));
-    let answer = answer.map_err(|refusal| Failure::of(Code::Defect, refusal.to_string()))?;
-    Ok(format!(
+fn asked_back(answer: &str) -> String {
+    format!(
         "Nothing is lost. A host that uses the library offers its model the tool {TOOL_NAME}, and the model asks by\n\
          handle for all, some lines, some items or a search. {TOOL_NAME} {ASKED_BACK} answers:\n{}\n",
-        indented(&beginning(&answer.text, ANSWER_LINES_MAX, ANSWER_CHARS_MAX))
-    ))
+        indented(&beginning(answer, ANSWER_LINES_MAX, ANSWER_CHARS_MAX))
+    )
 }
 
 fn labelled(message: &Message, text: &str) -> String {
@@ -212,24 +255,7 @@ fn labelled(message: &Message, text: &str) -> String {
 
 /// What a message says, on one line.
 fn line_of(parts: &[Part]) -> String {
-    cut(&text_of(parts).split_whitespace().collect::<Vec<_>>().join(" "), LINE_CHARS_MAX)
-}
-
-fn text_of(parts: &[Part]) -> String {
-    let texts = parts.iter().map(|part| match part {
-        Part::Text { text } => text.to_string(),
-        Part::Call(call) => format!("[calls {}]", call.name),
-        Part::Result(result) => result.content.iter().filter_map(piece_text).collect(),
-        _ => String::new(),
-    });
-    texts.filter(|text| !text.is_empty()).collect::<Vec<_>>().join(" ")
-}
-
-fn piece_text(piece: &Piece) -> Option<&str> {
-    match piece {
-        Piece::Text { text } => Some(text),
-        Piece::Image(_) => None,
-    }
+    cut(&whole_line_of(parts), LINE_CHARS_MAX)
 }
 
 fn cut(line: &str, chars_max: usize) -> String {
@@ -249,9 +275,8 @@ mod tests {
 
     #[test]
     fn what_the_question_asks_for_stands_where_the_demo_says() {
-        let target = Target::named("gpt-4o").unwrap();
-        let subject = subject(&Settings { target, policy: Policy::none(), reserve: None }).unwrap();
-        let text = |seq: Seq| text_of(subject.log.get(seq).unwrap().shown());
+        let entries = bundled().unwrap().entries;
+        let text = |seq: Seq| text_of(&entries[seq.0 as usize].parts);
         assert!(text(ASKED_FOR[0].0).contains("nightly 1187 started"));
         assert!(text(ASKED_FOR[1].0).contains("\"month\": \"2024-10\""));
     }

@@ -9,7 +9,7 @@ use crate::{subject, talk};
 /// Prints the receipt of the page that was asked for.
 pub(crate) fn run(args: &PageArgs, config: &Config) -> Result<(), Failure> {
     let settings = Settings::of(&args.settings, config)?;
-    let receipt = subject::asked(args, &settings)?.compiled.receipt;
+    let receipt = subject::asked(args, &settings, config)?.compiled.receipt;
     if args.json {
         return talk::json(&receipt);
     }

@@ -2,7 +2,6 @@
 
 mod parallel;
 mod plot;
-mod progress;
 mod report;
 mod tables;
 
@@ -10,11 +9,11 @@ use crate::args::ReplayArgs;
 use crate::config::Config;
 use crate::draft::Draft;
 use crate::failure::Failure;
+use crate::progress::Progress;
 use crate::settings::Settings;
 use crate::source::{self, Named};
 use crate::subject::Subject;
 use crate::{interrupt, talk};
-use progress::Progress;
 use recto::page::Page;
 use recto::replay::recall::{Measure, Score};
 use recto::wire::openai_chat;
@@ -120,7 +119,7 @@ struct Ready {
 impl<'a> Walk<'a> {
     fn new(args: &'a ReplayArgs, settings: &'a [Settings], pages: Pages) -> Walk<'a> {
         // Pages on the same terminal would be drawn over.
-        let progress = if matches!(pages, Pages::Stdout) { Progress::hidden() } else { Progress::on_stderr() };
+        let progress = if matches!(pages, Pages::Stdout) { Progress::hidden() } else { Progress::on_stderr("turns") };
         // Pages are written in their order as they are made.
         let threads = if matches!(pages, Pages::Nowhere) { parallel::threads() } else { 1 };
         let names = policy_names(settings, &args.policy);

@@ -17,8 +17,8 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 /// Tables and their keys.
-const KEYS: [(&str, &[&str]); 2] =
-    [("defaults", &["for", "wire", "window", "reserve", "policy"]), ("output", &["color"])];
+const KEYS: [(&str, &[&str]); 3] =
+    [("defaults", &["for", "wire", "window", "reserve", "policy"]), ("store", &["path"]), ("output", &["color"])];
 /// Tables of models; their keys are those of the catalogue.
 const OF_MODELS: [&str; 2] = ["models", "profiles"];
 
@@ -97,6 +97,7 @@ impl Reading<'_> {
             ("defaults", "policy") => layer.policy = Some(self.string(value, key)?),
             ("defaults", "window") => layer.window = Some(self.size(value, key)?),
             ("defaults", "reserve") => layer.reserve = Some(self.size(value, key)?),
+            ("store", "path") => layer.store = Some(self.string(value, key)?),
             _ => layer.colour = Some(self.colour(value, key)?),
         }
         Ok(())
@@ -158,7 +159,9 @@ impl Reading<'_> {
             Some((table, _)) => failure.hinting(format!("{name:?} belongs under [{table}]")),
             None => {
                 let tables = KEYS.iter().map(|(table, _)| *table).chain(OF_MODELS);
-                failure.suggesting(name, tables).hinting("known tables: [defaults], [output], [models], [profiles]")
+                failure
+                    .suggesting(name, tables)
+                    .hinting("known tables: [defaults], [store], [output], [models], [profiles]")
             }
         }
     }

@@ -55,7 +55,13 @@ fn upward() -> Vec<PathBuf> {
 /// If nothing says where home is, there is none: `env::home_dir` would ask the system's directory of users, and that
 /// may lie on a network.
 fn users() -> Option<PathBuf> {
+    users_folder("XDG_CONFIG_HOME", ".config").map(|folder| folder.join(NAME))
+}
+
+/// Returns the user's folder for something of Recto's: below the one that a variable names, else below another in the
+/// user's home.
+pub(super) fn users_folder(variable: &str, in_home: &str) -> Option<PathBuf> {
     let folder = |variable: &str| env::var_os(variable).map(PathBuf::from).filter(|folder| folder.is_absolute());
-    let home = || folder(if cfg!(windows) { "USERPROFILE" } else { "HOME" }).map(|home| home.join(".config"));
-    folder("XDG_CONFIG_HOME").or_else(home).map(|folder| folder.join("recto").join(NAME))
+    let home = || folder(if cfg!(windows) { "USERPROFILE" } else { "HOME" }).map(|home| home.join(in_home));
+    folder(variable).or_else(home).map(|folder| folder.join("recto"))
 }

@@ -3,18 +3,32 @@ use recto_testkit::shared;
 use std::fs;
 use std::process::Command;
 
-pub(crate) const COMMANDS: [&str; 12] = [
+pub(crate) const COMMANDS: [&str; 26] = [
+    "backup",
     "compile",
     "completions",
     "config",
     "convert",
+    "decisions",
     "demo",
+    "doctor",
+    "erase",
+    "expand",
     "explain",
+    "export",
+    "fork",
     "help",
+    "import",
+    "list",
     "man",
     "models",
+    "pin",
     "policy",
     "replay",
+    "restore",
+    "revert",
+    "show",
+    "turns",
     "validate",
 ];
 const OF_POLICY: [&str; 3] = ["policy-check", "policy-list", "policy-show"];
@@ -86,7 +100,7 @@ fn bash_completes_commands_and_options() {
         let output = isolated(Command::new("bash")).args(["--norc", "-c", &line]).output().unwrap();
         String::from_utf8(output.stdout).unwrap()
     };
-    assert_eq!(completed(&["recto", "exp"]), "explain\n");
+    assert_eq!(completed(&["recto", "exp"]), "explain expand export\n");
     assert_eq!(completed(&["recto", "replay", "--pa"]), "--pages\n");
     assert_eq!(completed(&["recto", "convert", "--to", "claude"]), "claude_code\n");
     assert_eq!(completed(&["recto", "validate", "--wire", "openai_r"]), "openai_responses\n");
@@ -99,7 +113,7 @@ fn the_manual_has_a_page_for_every_command() {
     mentions(&main, &[".TH recto 1", ".SH NAME", "Exit codes:", "recto\\-replay(1)"]);
     let ran = succeeds(&["man", &folder.at("share/man1")]);
     assert_eq!(ran.stdout, "");
-    mentions(&ran.stderr, &["16 pages written to"]);
+    mentions(&ran.stderr, &["30 pages written to"]);
     let mut expected: Vec<String> =
         COMMANDS.iter().chain(&OF_POLICY).map(|command| format!("recto-{command}.1")).collect();
     expected.push("recto.1".into());

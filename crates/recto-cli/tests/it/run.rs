@@ -84,10 +84,19 @@ pub(crate) fn command(args: &[&str]) -> Command {
 /// A day on which no built-in price is stale, for whoever runs the tests much later.
 pub(crate) const TODAY: &str = "2026-11-20";
 
+/// A folder that can't be.
+pub(crate) const NOWHERE: &str = "/dev/null/nowhere";
+
 /// Any command, without the user's settings.
 pub(crate) fn isolated(mut command: Command) -> Command {
     let none = if cfg!(windows) { "NUL" } else { "/dev/null" };
     command.env("RECTO_CONFIG", none).env("RECTO_TODAY", TODAY).env_remove("NO_COLOR").env_remove("TERM");
+    // Nothing can be made there: a test that forgets to name its store fails, and nobody's own is touched.
+    command
+        .env("HOME", NOWHERE)
+        .env("XDG_DATA_HOME", NOWHERE)
+        .env("XDG_CONFIG_HOME", NOWHERE)
+        .env_remove("RECTO_STORE");
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }

@@ -1,0 +1,191 @@
+//! For which model, by which policy, and from which files.
+
+use super::stored::StoreArgs;
+use super::values::{tokens, wire_names};
+use clap::{Args, Subcommand, ValueHint};
+use recto::Tokens;
+use recto::wire::Wire;
+use std::path::PathBuf;
+
+pub(super) const CONFIG_AFTER_HELP: &str = "\
+Examples:
+  recto config
+  recto config --window 8k                the same, with what an option would change
+  RECTO_CONFIG=/dev/null recto config     the built-in settings
+
+A configuration file, with every key there is:
+  [defaults]
+  for = \"gpt-4.1\"           # as --for
+  wire = \"openai_chat\"      # as --wire
+  window = \"200k\"           # as --window; a number or a string
+  reserve = 8000            # as --reserve; a number or a string
+  policy = \"mine.toml\"      # as --policy; a path is relative to this file
+
+  [store]
+  path = \"recto.db\"         # as --store; relative to this file
+
+  [output]
+  color = \"auto\"            # auto: on a terminal; always: also elsewhere; never
+
+  [models.\"my-model\"]       # a model of your own, or facts that correct a known one:
+  like = \"gpt-4.1\"          # `recto help models` lists them; [profiles.NAME] likewise
+
+Which files count:
+  --config FILE, else RECTO_CONFIG: that file alone, which must be there
+  else recto.toml in the current folder, in every folder around it, and in the user's folder
+  ($XDG_CONFIG_HOME/recto, else ~/.config/recto): all that are found, the nearer wins key by key
+Options win over files. Unknown keys and wrong values are refused, with their place. If NO_COLOR is
+set, or TERM is dumb, there is no colour.
+
+With --json one object is printed:
+  defaults    for, wire, window, reserve, policy, each with its value (null: the model's own) and
+              its origin: default, file (with file and line), environment (with variable) or option
+              (with option)
+  store       path, likewise (null: nothing says where the user's data folder is)
+  output      color, likewise
+  models      own: for each model that files speak of, its name and where the nearest speaks of it
+  chosen_by   what decided which files are read: search, option or environment
+  files       for each, the nearest first: path, and found: whether it was there";
+
+pub(super) const MODELS_AFTER_HELP: &str = "\
+Examples:
+  recto models
+  recto models claude-sonnet-5            all that is known about one
+  recto models --from mine.toml           with a file's models, and what it changes
+  recto models --json
+
+Prices are US dollars for a million tokens. A count is exact where the model's vocabulary is
+published; else it is multiplied by a factor that is learned from call to call, and a page must fit
+by the worst. `eval` is for comparing policies: a token is four bytes.
+
+A file of models is TOML, or JSON of the same shape; recto.toml takes the same tables:
+  as_of = \"2026-11-15\"                    # when its prices were read off
+
+  [models.\"my-model\"]
+  like = \"gpt-4.1\"                        # a model or profile; it has all facts that aren't here
+  window = 200_000                        # input and output together
+  output_max = 8_000                      # the longest answer
+  prices = { input = 2, cached = 0.5, write = 2.5, output = 8 }
+docs/formats.md describes every key. What a file says about a known model corrects it fact by fact.
+
+With --json one object is printed:
+  as_of     when the built-in prices were read off
+  models    for each: all its facts; known; stale_days: how many days ago its prices were read off,
+            if that is more than 90, else null; and origin: built_in, or file (with file)
+  changes   for each file of --from: file, and models: for each that differs its name, is_new, and
+            facts: for each fact that differs its name, before and after
+With a name it is the object of that model alone.";
+
+pub(super) const POLICY_AFTER_HELP: &str = "\
+Examples:
+  recto policy list
+  recto policy show safe > mine.toml      a policy to start from
+  recto policy check mine.toml            every mistake with its line and column
+  recto explain chat.json --policy mine.toml
+
+A policy file is TOML or JSON: *.toml and *.json are what their names say, others are JSON if they
+begin with `{`, else TOML. docs/formats.md describes every key.
+
+With --json one object is printed:
+  list    policies: for each its name and what it is about; and default: the name of the one that
+          is used if none is named
+  show    the policy, as a JSON policy file holds it; what a file leaves out is filled in";
+
+/// For which model, and by which policy. What is left out here is taken from the configuration, then the default.
+#[derive(Debug, Args)]
+pub(crate) struct SettingsArgs {
+    #[command(flatten)]
+    pub(crate) target: TargetArgs,
+
+    #[arg(long, value_name = "NAME|FILE", value_hint = ValueHint::FilePath, help = policy_help())]
+    pub(crate) policy: Option<String>,
+}
+
+/// For which model.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct TargetArgs {
+    /// The model that reads the page; `recto models` lists those that are known [default: gpt-4o]
+    #[arg(long = "for", value_name = "MODEL")]
+    pub(crate) model: Option<String>,
+
+    /// The format that the model is spoken to in [default: the model's]
+    #[arg(long, value_name = "W", value_parser = wire_names())]
+    pub(crate) wire: Option<Wire>,
+
+    /// Tokens of input and output together, such as 32000, 32_000, 32k or 1m; 0 is unbounded [default: the model's]
+    #[arg(long, value_name = "N", value_parser = tokens)]
+    pub(crate) window: Option<Tokens>,
+
+    /// Tokens kept free for the answer [default: the model's longest, at most a quarter of the window]
+    #[arg(long, value_name = "N", value_parser = tokens)]
+    pub(crate) reserve: Option<Tokens>,
+}
+
+/// Which settings to show.
+#[derive(Debug, Args)]
+pub(crate) struct ConfigArgs {
+    #[command(flatten)]
+    pub(crate) settings: SettingsArgs,
+
+    #[command(flatten)]
+    pub(crate) store: StoreArgs,
+
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Which models to tell about.
+#[derive(Debug, Args)]
+pub(crate) struct ModelsArgs {
+    /// Everything about this model.
+    pub(crate) name: Option<String>,
+
+    /// With the models of this file, in TOML or JSON, and what it changes; may be given again, the last one wins.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) from: Vec<PathBuf>,
+
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What to do with policies.
+#[derive(Debug, Subcommand)]
+pub(crate) enum PolicyCommand {
+    /// List the built-in policies, and what each is for.
+    List {
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print a policy as TOML, with everything that a file may leave out.
+    Show {
+        /// A built-in policy, or a file.
+        #[arg(value_name = "NAME|FILE", value_hint = ValueHint::FilePath)]
+        name: String,
+
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Say whether a policy file can be used, or what is wrong with it, and where.
+    Check {
+        /// A policy file, in TOML or JSON; `-` reads stdin.
+        #[arg(value_hint = ValueHint::FilePath)]
+        file: PathBuf,
+    },
+}
+
+/// What `--policy` takes where several can be compared.
+pub(super) fn policies_help() -> String {
+    format!("{}; given again, or with commas between, several are compared", policy_help())
+}
+
+/// What `--policy` takes, with the policies that there are.
+fn policy_help() -> String {
+    let presets = recto::Policy::presets();
+    let names: Vec<&str> = presets.iter().map(|policy| &*policy.name).collect();
+    let default = crate::settings::POLICY;
+    format!("A built-in policy ({}), or a TOML or JSON file that holds one [default: {default}]", names.join(", "))
+}
