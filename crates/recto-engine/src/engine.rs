@@ -19,7 +19,8 @@ use recto::entry::{Millis, Text};
 use recto::log::Counted;
 use recto::{Count, Entry, Seq, Span, Tokenizer, Tokens};
 use serde_json::Value;
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
 use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::sync::Notify;
 
@@ -28,6 +29,8 @@ pub use live::{Subscription, Told};
 pub use pages::{Again, Answer, Give, Turned};
 pub use port::{EXPORT_VERSION, Imported};
 
+/// Of how many conversations it is remembered what counts them.
+const TOKENIZERS_MAX: usize = 10_000;
 /// How often a change is tried again when somebody else was quicker.
 const TRIES_MAX: usize = 64;
 
@@ -96,6 +99,8 @@ struct Inner<S> {
     store: S,
     /// Wakes subscribers in this process.
     changed: Notify,
+    /// What counts the entries of conversations that were appended to; for a conversation that never changes.
+    tokenizers: Mutex<HashMap<At, Tokenizer>>,
     pages: pages::Cache,
 }
 
@@ -114,7 +119,14 @@ impl<S> std::fmt::Debug for Engine<S> {
 impl<S: Store> Engine<S> {
     /// Returns an engine over a store.
     pub fn over(store: S) -> Engine<S> {
-        Engine { inner: Arc::new(Inner { store, changed: Notify::new(), pages: pages::Cache::default() }) }
+        Engine {
+            inner: Arc::new(Inner {
+                store,
+                changed: Notify::new(),
+                tokenizers: Mutex::default(),
+                pages: pages::Cache::default(),
+            }),
+        }
     }
 
     /// Returns its store, for upkeep.
@@ -170,11 +182,27 @@ impl<S: Store> Engine<S> {
 
     /// Appends entries. When this returns, they are on disk.
     pub async fn append(&self, at: &At, append: Append) -> Result<Appended, Error> {
-        let counter = counter(&self.conversation(at).await?)?;
+        let counter = self.counter_of(at).await?;
         let batch = batch(append, &counter)?;
         let appended = self.store().append(&at.tenant, &at.conversation, batch).await?;
         self.inner.changed.notify_waiters();
         Ok(appended)
+    }
+
+    /// What counts the entries of a conversation, which is read only once.
+    async fn counter_of(&self, at: &At) -> Result<Arc<dyn Count>, Error> {
+        let known = self.inner.tokenizers.lock().ok().and_then(|known| known.get(at).copied());
+        if let Some(tokenizer) = known {
+            return Ok(Arc::new(tokenizer));
+        }
+        let tokenizer = tokenizer(&self.conversation(at).await?)?;
+        if let Ok(mut known) = self.inner.tokenizers.lock() {
+            if known.len() >= TOKENIZERS_MAX {
+                known.clear();
+            }
+            known.insert(at.clone(), tokenizer);
+        }
+        Ok(Arc::new(tokenizer))
     }
 
     /// Reads entries in order, from a place on.
@@ -302,10 +330,13 @@ impl Engine<Sqlite> {
 
 /// What counts the entries of a conversation.
 fn counter(conversation: &Conversation) -> Result<Arc<dyn Count>, Error> {
-    let tokenizer: Tokenizer = conversation.tokenizer.parse().map_err(|_| Kind::Corrupt {
-        what: format!("conversation {:?} is counted by {:?}", conversation.id.as_str(), &*conversation.tokenizer),
-    })?;
-    Ok(Arc::new(tokenizer))
+    Ok(Arc::new(tokenizer(conversation)?))
+}
+
+fn tokenizer(conversation: &Conversation) -> Result<Tokenizer, Error> {
+    let (id, name) = (conversation.id.as_str(), &*conversation.tokenizer);
+    let what = || format!("conversation {id:?} is counted by {name:?}");
+    Ok(name.parse().map_err(|_| Kind::Corrupt { what: what() })?)
 }
 
 /// Writes entries down, under the caller's key.

@@ -73,11 +73,6 @@ impl<'s, S: Store> Lens<'s, S> {
         Ok(lens)
     }
 
-    /// Returns whose reader it is.
-    pub(crate) fn tenant(&self) -> &'s Tenant {
-        self.tenant
-    }
-
     /// Returns the part of the reader that was read so far.
     pub(crate) fn reader(&self) -> Reader {
         Reader::partial(self.known.clone())

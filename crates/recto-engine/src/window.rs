@@ -68,9 +68,10 @@ impl<'s, S: Store> Window<'s, S> {
         self.read_entries(below).await
     }
 
-    /// Returns the part of the log that was read so far.
-    pub(crate) fn log(&self) -> Log {
-        Log::partial(self.counter.clone(), self.known.clone())
+    /// Returns the part of the log that was read so far, as it was when `head` was its newest entry.
+    pub(crate) fn log(&self, head: Option<Seq>) -> Log {
+        let log = Log::partial(self.counter.clone(), self.known.clone());
+        if log.head() == head { log } else { log.until(head) }
     }
 
     /// Reads what was missing.

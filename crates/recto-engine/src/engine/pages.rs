@@ -217,6 +217,9 @@ impl<S: Store> Engine<S> {
             return Err(Kind::NotFound { what }.into());
         };
         let stored = Stored::parse(&row.receipt)?;
+        let conversation = self.conversation(at).await?;
+        let call = stored.call(&self.contents(at, &stored).await?)?;
+        let mut window = self.window(at, &conversation, stored.ticket.head, &call).await?;
         let mut before = stored.before();
         if let Some(earlier) = turn.checked_sub(1)
             && let Some(row) = self.turn(at, reader, earlier).await?
@@ -225,12 +228,11 @@ impl<S: Store> Engine<S> {
             let model = self.target(at, &earlier).await?.name;
             before.last = stored.idle_seconds().map(|idle| (model, idle));
             before.reported = earlier.reported;
-            before.page = Some(self.remake(at, &earlier, earlier.before()).await?.page);
+            before.page = Some(self.remake(at, &mut window, &earlier, earlier.before()).await?.page);
         }
-        let compiled = self.remake(at, &stored, before).await?;
+        let compiled = self.remake(at, &mut window, &stored, before).await?;
         let agrees = compiled.receipt.ticket.page == stored.ticket.page;
-        let target = self.target(at, &stored).await?;
-        Ok(Again { compiled, target, agrees })
+        Ok(Again { compiled, target: call.target, agrees })
     }
 
     /// Gives back what the next page of a reader would not show, or says why that can't be done.
@@ -272,64 +274,59 @@ impl<S: Store> Engine<S> {
         make: impl Fn(&Request<'_>) -> T,
     ) -> Result<(T, ReaderRow, Before), Error> {
         let conversation = self.conversation(at).await?;
+        let head = conversation.tally.head();
         let lens = self.lens(at, &call.reader, Upto::NOW).await?;
-        let before = self.before(at, &call.reader, lens.last_call().await?).await?;
-        let (row, head) = (lens.row, conversation.tally.head());
-        let made = self.until_whole(&conversation, head, lens, call, &before, make).await?;
+        let row = lens.row;
+        let mut window = self.window(at, &conversation, head, call).await?;
+        let before = self.before(at, &mut window, &call.reader, lens.last_call().await?).await?;
+        let made = until_whole(&mut window, head, lens, call, &before, make).await?;
         Ok((made, row, before))
     }
 
     /// Compiles a page again from what its receipt says it was made from.
-    async fn remake(&self, at: &At, stored: &Stored, before: Before) -> Result<Compiled, Error> {
+    async fn remake(
+        &self,
+        at: &At,
+        window: &mut Window<'_, S>,
+        stored: &Stored,
+        before: Before,
+    ) -> Result<Compiled, Error> {
         let mut call = stored.call(&self.contents(at, stored).await?)?;
         if let Some(seq) = stored.input {
             let rows = self.store().rows(&at.tenant, &at.conversation, vec![seq]).await?;
             call.input = rows.first().map(body::entry).transpose()?;
         }
-        let conversation = self.conversation(at).await?;
         let Ticket { head, turn, ordinal, .. } = stored.ticket;
         let lens = self.lens(at, &call.reader, Upto { turn: turn.0, ordinal }).await?;
-        Ok(self.until_whole(&conversation, head, lens, &call, &before, compile).await??)
+        Ok(until_whole(window, head, lens, &call, &before, compile).await??)
     }
 
-    /// Makes something of a call, reading more until nothing is missing.
-    async fn until_whole<T>(
-        &self,
-        conversation: &Conversation,
+    async fn window<'a>(
+        &'a self,
+        at: &'a At,
+        conversation: &'a Conversation,
         head: Option<Seq>,
-        mut lens: Lens<'_, S>,
         call: &Call,
-        before: &Before,
-        make: impl Fn(&Request<'_>) -> T,
-    ) -> Result<T, Error> {
-        let counter = counter(conversation)?;
+    ) -> Result<Window<'a, S>, Error> {
         let tokens = call.target.window.unwrap_or(FIRST_TOKENS);
-        let tenant = lens.tenant();
-        let mut window = Window::open(self.store(), tenant, conversation, head, counter.clone(), tokens).await?;
-        window.foresee(lens.kept_below()).await?;
-        let material = Material::of(call, &*counter, &window.log())?;
-        for _ in 0..ROUNDS_MAX {
-            let (log, reader) = (window.log(), lens.reader());
-            let made = make(&material.request(&log, &reader, before));
-            let (missing, unread) = (log.missing(), reader.missing());
-            if missing.is_empty() && unread.is_empty() {
-                return Ok(made);
-            }
-            window.fetch(&missing).await?;
-            lens.fetch(&unread).await?;
-        }
-        Err(Kind::Defect { what: format!("a page wants more after {ROUNDS_MAX} readings") }.into())
+        Window::open(self.store(), &at.tenant, conversation, head, counter(conversation)?, tokens).await
     }
 
     /// What came before the next call of a reader.
-    async fn before(&self, at: &At, reader: &ReaderName, last: Option<TurnRow>) -> Result<Before, Error> {
+    async fn before(
+        &self,
+        at: &At,
+        window: &mut Window<'_, S>,
+        reader: &ReaderName,
+        last: Option<TurnRow>,
+    ) -> Result<Before, Error> {
         let Some(last) = last else { return Ok(Before::default()) };
         let stored = Stored::parse(&last.receipt)?;
         let model = self.target(at, &stored).await?.name;
         let idle = now().0.saturating_sub(last.at.0).max(0) as u64 / 1_000;
         let page = match self.inner.pages.get(at, reader, &stored.ticket) {
             Some(page) => page,
-            None => self.remake(at, &stored, stored.before()).await?.page,
+            None => self.remake(at, window, &stored, stored.before()).await?.page,
         };
         Ok(Before { page: Some(page), reported: stored.reported, last: Some((model, idle)) })
     }
@@ -373,6 +370,33 @@ impl<S: Store> Engine<S> {
         }
         Ok(())
     }
+}
+
+/// Makes something of a call, as of when `head` was the newest entry, reading more until nothing is missing.
+async fn until_whole<S: Store, T>(
+    window: &mut Window<'_, S>,
+    head: Option<Seq>,
+    mut lens: Lens<'_, S>,
+    call: &Call,
+    before: &Before,
+    make: impl Fn(&Request<'_>) -> T,
+) -> Result<T, Error> {
+    window.foresee(lens.kept_below()).await?;
+    let mut material = None;
+    for _ in 0..ROUNDS_MAX {
+        let (log, reader) = (window.log(head), lens.reader());
+        if material.is_none() && log.missing().is_empty() {
+            material = Some(Material::of(call, log.counter(), &log)?);
+        }
+        let made = material.as_ref().map(|material| make(&material.request(&log, &reader, before)));
+        let (missing, unread) = (log.missing(), reader.missing());
+        if let (Some(made), true, true) = (made, missing.is_empty(), unread.is_empty()) {
+            return Ok(made);
+        }
+        window.fetch(&missing).await?;
+        lens.fetch(&unread).await?;
+    }
+    Err(Kind::Defect { what: format!("a page wants more after {ROUNDS_MAX} readings") }.into())
 }
 
 /// Plans, and compiles with what was planned as if it were recorded.

@@ -23,10 +23,10 @@ const WRITE_PATIENCE: Duration = Duration::from_secs(10);
 /// How many prepared statements a connection keeps.
 const STATEMENTS_MAX: usize = 128;
 /// The size of a page in bytes. A turn is a few thousand bytes, and every page that it touches is written whole.
-const PAGE_BYTES: i64 = 2_048;
+const PAGE_BYTES: i64 = 1_024;
 /// How many pages wait in the write-ahead log before they are written to the file; a page that changes often is
 /// written once for all of them.
-const LOG_PAGES: i64 = 8_000;
+const LOG_PAGES: i64 = 16_000;
 
 /// The schema, step by step; a released step is never changed.
 const MIGRATIONS: &[&str] = &["
