@@ -34,6 +34,11 @@ mod window; // as much of a stored log as is asked of it
 pub mod call; // what a host says of a call, and what its page was made from
 pub mod engine; // the façade
 
+/// The example of the store's page is compiled as a doc test.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/store.md")]
+struct StorePage;
+
 pub use call::Call;
 pub use engine::{Answer, Append, At, Engine, Give, Opening};
 pub use error::Error;
