@@ -64,10 +64,8 @@ impl<'s, S: Store> Lens<'s, S> {
         };
         let mut lens = Lens { store, tenant, id, name, upto, row, known };
         let floors = if row.ordinal == 0 { Vec::new() } else { lens.decisions(Decisions::Floors(FLOORS_MAX)).await? };
-        let made = made(floors)?;
-        let live = made.iter().rev().find(|it| it.reverted.is_none());
-        match live.map(|it| (it.edit.change.seq(), it.ordinal)) {
-            Some((at, ordinal)) => lens.read_from(at, ordinal).await?,
+        match made(floors)?.into_iter().rfind(|it| it.reverted.is_none()) {
+            Some(floor) => lens.read_above(floor).await?,
             None => lens.read_all().await?,
         }
         Ok(lens)
@@ -122,18 +120,18 @@ impl<'s, S: Store> Lens<'s, S> {
         Ok(())
     }
 
-    async fn read_from(&mut self, from: Seq, since: u64) -> Result<(), Error> {
-        let rows = self.decisions(Decisions::Standing { from, since }).await?;
-        self.add(made(rows)?);
-        let rows = self.decisions(Decisions::Floors(FLOORS_MAX)).await?;
-        self.add(made(rows)?.into_iter().filter(|it| it.ordinal == since).collect());
+    async fn read_above(&mut self, floor: Decision) -> Result<(), Error> {
+        let (from, since) = (floor.edit.change.seq(), floor.ordinal);
         let mut turns = self.turns(Turns::From(from)).await?;
         let last = self.row.turns.saturating_sub(LAST_CALLS);
         if turns.first().is_none_or(|first| first.turn > last) {
             turns = self.turns(Turns::Since { turn: last, rows: PAGE_ROWS }).await?;
         }
-        self.known.below = from;
-        self.known.turns = turns.first().map_or(self.row.turns, |first| first.turn);
+        let turn = turns.first().map_or(self.row.turns, |first| first.turn);
+        let rows = self.decisions(Decisions::Standing { from, turn, since }).await?;
+        self.add(made(rows)?);
+        self.add(vec![floor]);
+        (self.known.below, self.known.turns) = (from, turn);
         self.known.calls = turns.into_iter().map(|turn| (turn.head, turn.spared)).collect();
         Ok(())
     }

@@ -276,11 +276,13 @@ impl Upto {
 pub enum Decisions {
     /// The newest floors, at most so many, and the reverts of them.
     Floors(usize),
-    /// Those of kind *entry* and expansions about a place or a later one, all pins and cuts, all expansions after a
-    /// decision, and the reverts of all these. Floors are not among them.
+    /// Those of kind *entry* and expansions about a place or a later one, all pins, cuts from a call on, all expansions
+    /// after a decision, and the reverts of all these. Floors are not among them.
     Standing {
         /// The place.
         from: Seq,
+        /// The call.
+        turn: u64,
         /// The decision.
         since: u64,
     },

@@ -25,7 +25,7 @@ pub struct KnownReader {
     /// Nothing was read of calls before which this entry came, and of decisions about entries before it.
     pub below: Seq,
     /// Decisions, in the order of their numbers: all about entries from `below` up and about those that are known, all
-    /// pins and cuts, the newest floor, and all expansions since.
+    /// pins, all cuts that were made before calls that were read or later, the newest floor, and all expansions since.
     pub decisions: Vec<Decision>,
     /// Entries below about which everything was read, each with the call that first had it in view, and the log's head
     /// then.

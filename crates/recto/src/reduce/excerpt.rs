@@ -112,6 +112,9 @@ impl Reduce for Excerpt {
             let share = if target.origin.is_own() { OWN_GUESS } else { RESULT_GUESS };
             let saves = Tokens(target.cost.0 * share / 100) - MARK_GUESS;
             let due = target.due;
+            if due.0 < request.reader.unread_turns() {
+                request.reader.needs_all();
+            }
             // What was due at an earlier cut and stayed was worth it.
             let was_left = cuts.iter().any(|cut| cut.turn >= due && cut.from <= target.at.seq);
             (saves > Tokens(0) && !was_left).then_some(Candidate { seq: target.at.seq, saves, due })

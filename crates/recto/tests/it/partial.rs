@@ -104,7 +104,8 @@ fn part_of(reader: &Reader, heads: &[(Option<Seq>, recto::Tokens)], missing: &[M
     });
     let about: Vec<Seq> = about.collect();
     let is_read = |it: &&Decision| match &it.edit.change {
-        Change::Pin(_) | Change::Cut { .. } => true,
+        Change::Pin(_) => true,
+        Change::Cut { .. } => it.turn.0 >= turns as u64,
         Change::Floor(_) => it.ordinal == floor.ordinal,
         change => {
             let seq = change.seq();

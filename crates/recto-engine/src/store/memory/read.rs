@@ -117,10 +117,11 @@ fn is_asked(row: &DecisionRow, which: &Decisions) -> bool {
     match which {
         Decisions::Floors(_) | Decisions::After { .. } => true,
         Decisions::About(seqs) => seqs.contains(&Seq(row.about)),
-        Decisions::Standing { from, since } => match row.kind {
+        Decisions::Standing { from, turn, since } => match row.kind {
             DecisionKind::Entry => row.about >= from.0,
             DecisionKind::Expand => row.about >= from.0 || row.ordinal > *since,
-            DecisionKind::Pin | DecisionKind::Cut => true,
+            DecisionKind::Pin => true,
+            DecisionKind::Cut => row.turn >= *turn,
             DecisionKind::Floor | DecisionKind::Revert => false,
         },
     }

@@ -30,6 +30,8 @@ const OF_KIND: &str = "d.ordinal > ?2 AND d.ordinal <= ?3 AND d.kind = ?4";
 // The sign keeps SQLite from walking all of a kind by their numbers.
 const FROM_PLACE: &str = "+d.ordinal > ?2 AND +d.ordinal <= ?3 AND d.kind = ?4 AND d.about >= ?5";
 const ABOUT: &str = "+d.ordinal > ?2 AND +d.ordinal <= ?3 AND d.kind = ?4 AND d.about = ?5";
+const NEWEST: &str = "SELECT max(ordinal) FROM decision WHERE r = ?1";
+const TURN_OF: &str = "SELECT turn FROM decision WHERE r = ?1 AND ordinal = ?2";
 const BEFORE_TURN: &str = "
     SELECT ordinal FROM decision WHERE r = ?1 AND ordinal > ?2 AND ordinal <= ?3 AND turn < ?4
     ORDER BY ordinal DESC LIMIT 1";
@@ -175,13 +177,14 @@ pub(super) fn decisions(
                 select(db, NEWEST_OF_KIND, bounds, &mut chosen)?;
             }
         }
-        Decisions::Standing { from, since } => {
-            let (from, since) = (integer(from.0), integer(*since));
+        Decisions::Standing { from, turn, since } => {
+            let (from, turn, since) = (integer(from.0), integer(*turn), integer(*since));
             for it in &stretches {
                 let (low, high) = it.ordinals;
-                for kind in [DecisionKind::Pin, DecisionKind::Cut] {
-                    select(db, OF_KIND, params![it.r, low, high, kind_number(kind)], &mut chosen)?;
-                }
+                let (pin, cut) = (kind_number(DecisionKind::Pin), kind_number(DecisionKind::Cut));
+                select(db, OF_KIND, params![it.r, low, high, pin], &mut chosen)?;
+                let first = first_of_turn(db, it, turn)?;
+                select(db, OF_KIND, params![it.r, low.max(first - 1), high, cut], &mut chosen)?;
                 for kind in [DecisionKind::Entry, DecisionKind::Expand] {
                     select(db, FROM_PLACE, params![it.r, low, high, kind_number(kind), from], &mut chosen)?;
                 }
@@ -205,6 +208,22 @@ pub(super) fn decisions(
         select(db, ABOUT, bounds, &mut chosen)?;
     }
     Ok(chosen.into_values().collect())
+}
+
+/// The number of the first decision that was made before a call or a later one. Calls never fall from one decision to the
+/// next, so halving finds it.
+fn first_of_turn(db: &Connection, it: &Stretch, turn: i64) -> Result<i64, Error> {
+    let newest = db.prepare_cached(NEWEST)?.query_row([it.r], |row| row.get::<_, Option<i64>>(0))?;
+    let (mut low, mut high) = (it.ordinals.0 + 1, newest.unwrap_or(0).min(it.ordinals.1) + 1);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        let made = db.prepare_cached(TURN_OF)?.query_row([it.r, middle], |row| row.get::<_, i64>(0)).optional()?;
+        match made.ok_or_else(|| fault::corrupt(format!("decision {middle} is gone")))? >= turn {
+            true => high = middle,
+            false => low = middle + 1,
+        }
+    }
+    Ok(low)
 }
 
 fn after(db: &Connection, stretches: &[Stretch], ordinal: i64, rows_max: usize) -> Result<Vec<DecisionRow>, Error> {

@@ -110,9 +110,10 @@ pub(super) async fn decisions_are_found_by_what_they_are_about<S: Store>(store: 
     assert_eq!(find(Decisions::Floors(1)).await, [7, 10]);
     assert_eq!(find(Decisions::Floors(2)).await, [1, 7, 10]);
     assert_eq!(find(Decisions::Floors(0)).await, [0; 0]);
-    assert_eq!(find(Decisions::Standing { from: Seq(8), since: 99 }).await, [3, 4, 6, 9]);
-    assert_eq!(find(Decisions::Standing { from: Seq(8), since: 7 }).await, [3, 4, 6, 8, 9]);
-    assert_eq!(find(Decisions::Standing { from: Seq(0), since: 0 }).await, [2, 3, 4, 5, 6, 8, 9, 11, 12]);
+    assert_eq!(find(Decisions::Standing { from: Seq(8), turn: 0, since: 99 }).await, [3, 4, 6, 9]);
+    assert_eq!(find(Decisions::Standing { from: Seq(8), turn: 0, since: 7 }).await, [3, 4, 6, 8, 9]);
+    assert_eq!(find(Decisions::Standing { from: Seq(8), turn: 1, since: 99 }).await, [3, 4, 9]);
+    assert_eq!(find(Decisions::Standing { from: Seq(0), turn: 0, since: 0 }).await, [2, 3, 4, 5, 6, 8, 9, 11, 12]);
     // A revert's number is no place: #7 is about entry 7, not about what took decision 7 back.
     assert_eq!(find(Decisions::About(vec![Seq(7)])).await, [12]);
     assert_eq!(find(Decisions::About(vec![Seq(2), Seq(5), Seq(5)])).await, [1, 2, 5, 7, 10, 11]);
@@ -127,7 +128,7 @@ pub(super) async fn decisions_are_read_as_they_were_at_a_ticket<S: Store>(store:
     assert_eq!(find(9, Decisions::Floors(1)).await, [7]);
     assert_eq!(find(6, Decisions::Floors(1)).await, [1]);
     assert_eq!(find(0, Decisions::Floors(1)).await, [0; 0]);
-    assert_eq!(find(10, Decisions::Standing { from: Seq(0), since: 99 }).await, [2, 3, 4, 5, 6, 8, 9]);
+    assert_eq!(find(10, Decisions::Standing { from: Seq(0), turn: 0, since: 99 }).await, [2, 3, 4, 5, 6, 8, 9]);
     assert_eq!(find(10, Decisions::About(vec![Seq(2)])).await, [1, 2, 5]);
     assert_eq!(find(10, Decisions::After { ordinal: 8, rows: 9 }).await, [9, 10]);
 }

@@ -116,7 +116,7 @@ async fn decisions<S: Store>(store: &S, tenant: &Tenant, id: &ConversationId) ->
         Decisions::After { ordinal: 2, rows: 2 },
         Decisions::Floors(1),
         Decisions::Floors(2),
-        Decisions::Standing { from: Seq(4), since: 3 },
+        Decisions::Standing { from: Seq(4), turn: 2, since: 3 },
         Decisions::About(vec![Seq(1), Seq(2), Seq(5)]),
     ];
     let mut read = Vec::new();
