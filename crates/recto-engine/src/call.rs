@@ -215,7 +215,11 @@ impl Stored {
             ticket: receipt.ticket.clone(),
             policy: keep(json(&call.policy)),
             target: keep(json(&call.target)),
-            fragments: (!call.fragments.is_empty()).then(|| keep(json(&call.fragments))),
+            fragments: (!call.fragments.is_empty()).then(|| {
+                // One by one: most of them stay as they are from call to call.
+                let digests: Vec<Digest> = call.fragments.iter().map(|it| keep(json(it))).collect();
+                keep(json(&digests))
+            }),
             tools: (!call.tools.is_empty()).then(|| keep(json(&call.tools))),
             format: call.format.as_ref().map(|format| keep(format.to_string())),
             expiry: call.expiry.as_ref().map(|expiry| keep(json(expiry))),
@@ -231,6 +235,11 @@ impl Stored {
             reported: None,
         };
         (stored, contents)
+    }
+
+    /// Returns the digests of what that refers to in turn: the fragments of a list.
+    pub(crate) fn nested(&self, contents: &Contents) -> Result<Vec<Digest>, Error> {
+        self.fragments.map_or(Ok(Vec::new()), |list| read(contents, list))
     }
 
     /// Returns the digests of what it refers to.
@@ -250,7 +259,7 @@ impl Stored {
                 Some(run) => Some(read(contents, run)?),
                 None => self.run.clone(),
             },
-            fragments: self.fragments.map_or(Ok(Vec::new()), |digest| read(contents, digest))?,
+            fragments: self.nested(contents)?.into_iter().map(|it| read(contents, it)).collect::<Result<_, _>>()?,
             tools: self.tools.map_or(Ok(Vec::new()), |digest| read(contents, digest))?,
             format: self.format.map(|digest| find(contents, digest).cloned()).transpose()?,
             expiry: self.expiry.map(|digest| read(contents, digest)).transpose()?,

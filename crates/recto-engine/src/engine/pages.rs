@@ -331,8 +331,15 @@ impl<S: Store> Engine<S> {
         Ok(Before { page: Some(page), reported: stored.reported, last: Some((model, idle)) })
     }
 
-    async fn contents(&self, at: &At, stored: &Stored) -> Result<Contents, Error> {
-        self.store().contents(&at.tenant, &at.conversation, stored.digests()).await
+    /// Everything that a stored receipt refers to.
+    pub(super) async fn contents(&self, at: &At, stored: &Stored) -> Result<Contents, Error> {
+        let (tenant, id) = (&at.tenant, &at.conversation);
+        let mut contents = self.store().contents(tenant, id, stored.digests()).await?;
+        let nested = stored.nested(&contents)?;
+        if !nested.is_empty() {
+            contents.extend(self.store().contents(tenant, id, nested).await?);
+        }
+        Ok(contents)
     }
 
     async fn target(&self, at: &At, stored: &Stored) -> Result<Target, Error> {

@@ -166,9 +166,12 @@ impl<S: Store> Engine<S> {
             let Some(last) = rows.last() else { break };
             turn = last.turn + 1;
             for row in rows {
-                let wanted = Stored::parse(&row.receipt)?.digests().into_iter().filter(|it| known.insert(*it));
-                for (digest, text) in self.store().contents(tenant, id, wanted.collect()).await? {
-                    put(&Line::Content { digest, text })?;
+                let stored = Stored::parse(&row.receipt)?;
+                if stored.digests().iter().any(|digest| !known.contains(digest)) {
+                    let contents = self.contents(at, &stored).await?;
+                    for (digest, text) in contents.into_iter().filter(|(digest, _)| known.insert(*digest)) {
+                        put(&Line::Content { digest, text })?;
+                    }
                 }
                 let receipt = raw(&row.receipt)?;
                 let TurnRow { turn, head, spared, at, .. } = row;

@@ -113,3 +113,27 @@ fn a_stored_receipt_stays_small_whatever_goes_with_the_call() {
         assert!(again.agrees && again.compiled.page == compiled.page);
     });
 }
+
+#[test]
+fn what_stays_the_same_from_call_to_call_is_kept_once() {
+    let folder = TempFolder::new();
+    let file = folder.path().join("recto.db");
+    block_on(async {
+        let engine = Engine::over(Sqlite::open(&file).expect("a new store"));
+        let at = At::new(&Tenant::default(), "talk");
+        engine.open(&at, Opening::default()).await.expect("it is new");
+        engine.append(&at, Append::any([Entry::user("Hello?")])).await.expect("it begins");
+        let prompt: String = (0..10_000).map(|number| format!("{number} ")).collect();
+        for turn in 0..20 {
+            let mut call = call(turn);
+            call.target = call.target.with_window(Some(Tokens(120_000)));
+            call.fragments[0] = Fragment::fixed("identity", prompt.as_str());
+            let compiled = engine.compile(&at, &call).await.expect("it fits");
+            engine.acknowledge(&at, &compiled.receipt.ticket, Answer::default()).await.expect("the call is open");
+        }
+        engine.store().checkpoint().await.expect("nobody reads");
+        let bytes = std::fs::metadata(&file).expect("it is there").len() as usize;
+        assert!(bytes > prompt.len(), "the prompt is not kept at all");
+        assert!(bytes < 5 * prompt.len(), "{bytes} bytes for a prompt of {}", prompt.len());
+    });
+}

@@ -27,6 +27,7 @@ const PUT_HEAD: &str = "
     UPDATE head SET seq = ?2, tally = ?3, strands = ?4, version = version + 1, updated = ?5 WHERE n = ?1";
 const WROTE: &str = "UPDATE head SET version = version + 1, updated = coalesce(?2, updated) WHERE n = ?1";
 const REFER: &str = "UPDATE content SET refs = refs + ?3, kept = max(kept, ?4) WHERE n = ?1 AND hash = ?2";
+const IS_KEPT: &str = "SELECT 1 FROM content WHERE n = ?1 AND hash = ?2 AND kept = 1";
 const PUT_CONTENT: &str = "INSERT INTO content (n, hash, refs, kept, body) VALUES (?1, ?2, ?3, ?4, ?5)";
 const PUT_DECISION: &str = "
     INSERT INTO decision (r, ordinal, turn, kind, about, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
@@ -155,6 +156,10 @@ fn put_content(db: &Connection, n: i64, digest: Digest, text: &str, holder: Hold
         Holder::Call => (0, 1),
     };
     let hash = blob(digest);
+    // What a call refers to is mostly there already, and is not written again.
+    if matches!(holder, Holder::Call) && db.prepare_cached(IS_KEPT)?.exists(params![n, hash])? {
+        return Ok(());
+    }
     if db.prepare_cached(REFER)?.execute(params![n, hash, refs, kept])? == 0 {
         let body = put_text(db, text, "")?;
         db.prepare_cached(PUT_CONTENT)?.execute(params![n, hash, refs, kept, body])?;
