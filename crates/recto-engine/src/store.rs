@@ -4,11 +4,13 @@
 //! assigns places, keeps running sums, and refuses what was built on something that has changed. What the rows mean is
 //! the engine's matter.
 
+pub(crate) mod bounds;
 pub mod memory;
 mod rows;
 pub mod sqlite;
 
 use crate::error::Error;
+pub use bounds::{BATCH_ENTRIES_MAX, FORK_DEPTH_MAX, LARGE_BYTES_MIN, NAME_BYTES_MAX, RECEIPT_BYTES_MAX, ROWS_MAX};
 use recto::Seq;
 use recto::digest::Digest;
 use recto::entry::Text;
@@ -19,19 +21,6 @@ pub use rows::{
     RecordKind, Remains, Row, State, Tenant, TurnRow, Turns, Upto,
 };
 use std::future::Future;
-
-/// The most entries that one append takes.
-pub const BATCH_ENTRIES_MAX: usize = 10_000;
-/// The most rows that one read returns.
-pub const ROWS_MAX: usize = 10_000;
-/// How many forks may stand on each other; a deeper one is written out.
-pub const FORK_DEPTH_MAX: usize = 16;
-/// The longest stored receipt, in bytes.
-pub const RECEIPT_BYTES_MAX: usize = 2_048;
-/// The longest name of a tenant, conversation, reader or key, in bytes.
-pub const NAME_BYTES_MAX: usize = 512;
-/// Texts of at least so many bytes are kept apart from their entries, once for each conversation.
-pub const LARGE_BYTES_MIN: usize = 16 * 1024;
 
 /// Where conversations are kept. Every call stays within one tenant.
 pub trait Store: Send + Sync + 'static {

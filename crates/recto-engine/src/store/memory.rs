@@ -38,7 +38,7 @@ impl Memory {
 
 impl Store for Memory {
     async fn create(&self, tenant: &Tenant, new: NewConversation) -> Result<Conversation, Error> {
-        write::check_name("tenant", tenant.as_str())?;
+        bounds::check_name("tenant", tenant.as_str())?;
         self.within(tenant, |it| it.create(new))
     }
 

@@ -2,8 +2,8 @@
 
 use super::held::{Content, Held, HeldRow, Reader, Tenancy};
 use crate::error::{Error, Kind};
+use crate::store::bounds::{check_batch, check_dense, check_name, check_receipt, next_place};
 use crate::store::*;
-use recto::log::SEQ_MAX;
 use std::collections::BTreeMap;
 
 const READ_AGAIN: &str = "another call came first; read again, then plan again";
@@ -228,15 +228,7 @@ impl Held {
         }
         let mut places = Vec::with_capacity(batch.rows.len());
         for row in &batch.rows {
-            let next = head.map_or(Seq(0), Seq::next);
-            let seq = row.seq.unwrap_or(next);
-            if seq < next {
-                let what = format!("place {seq} is not behind all others; the next one is {next}");
-                return Err(Kind::Conflict { what, hint: "read again, then append behind the newest".into() }.into());
-            }
-            if seq > SEQ_MAX {
-                return Err(Kind::TooLarge { what: format!("place {seq} is beyond {SEQ_MAX}, the last one") }.into());
-            }
+            let seq = next_place(head, row.seq)?;
             places.push(seq);
             head = Some(seq);
         }
@@ -299,40 +291,6 @@ impl Held {
         self.version += 1;
         !std::mem::replace(&mut row.is_erased, true)
     }
-}
-
-pub(super) fn check_name(what: &str, name: &str) -> Result<(), Error> {
-    if name.len() > NAME_BYTES_MAX {
-        let what = format!("the name of a {what} has {} bytes, at most {NAME_BYTES_MAX}", name.len());
-        return Err(Kind::TooLarge { what }.into());
-    }
-    Ok(())
-}
-
-fn check_receipt(receipt: &str) -> Result<(), Error> {
-    if receipt.len() > RECEIPT_BYTES_MAX {
-        let what = format!("a receipt has {} bytes, at most {RECEIPT_BYTES_MAX}", receipt.len());
-        return Err(Kind::TooLarge { what }.into());
-    }
-    Ok(())
-}
-
-fn check_batch(batch: &Batch) -> Result<(), Error> {
-    if batch.rows.len() > BATCH_ENTRIES_MAX {
-        let what = format!("an append of {} entries, at most {BATCH_ENTRIES_MAX}", batch.rows.len());
-        return Err(Kind::TooLarge { what }.into());
-    }
-    batch.key.as_ref().map_or(Ok(()), |(key, _)| check_name("key", key))
-}
-
-/// Checks that numbers go on one by one from the next.
-fn check_dense(what: &str, next: u64, numbers: impl Iterator<Item = u64>) -> Result<(), Error> {
-    for (expected, number) in (next..).zip(numbers) {
-        if number != expected {
-            return Err(Kind::Defect { what: format!("{what} {number} was given where {expected} is the next") }.into());
-        }
-    }
-    Ok(())
 }
 
 fn no_entry(seq: Seq, id: &ConversationId) -> Error {

@@ -1,9 +1,10 @@
 //! Making conversations, and forks that share the past of another instead of copying it.
 
-use super::found::{Found, Link, check_name, integer_or_none, put_text, write_strands, write_tally};
+use super::found::{Found, Link, integer_or_none, put_text, write_strands, write_tally};
 use super::lens::{self, Lens};
 use super::read;
 use crate::error::{Error, Kind};
+use crate::store::bounds::check_name;
 use crate::store::{
     Conversation, ConversationId, FORK_DEPTH_MAX, ForkPoint, NewConversation, ReaderName, ReaderRow, Tenant, Upto,
 };

@@ -2,7 +2,7 @@
 
 use super::fault;
 use crate::error::{Error, Kind};
-use crate::store::{Conversation, ConversationId, FORK_DEPTH_MAX, ForkPoint, NAME_BYTES_MAX, State, Tenant};
+use crate::store::{Conversation, ConversationId, FORK_DEPTH_MAX, ForkPoint, State, Tenant};
 use recto::digest::Digest;
 use recto::entry::{Lane, Millis, Role, Section, Text};
 use recto::log::{StrandTally, Sums, Tally};
@@ -258,15 +258,6 @@ pub(super) fn put_text(db: &Connection, body: &str, counts: &str) -> Result<i64,
 /// Empties a text. Its row stays: to delete it would move others, and leave copies of them.
 pub(super) fn empty_text(db: &Connection, id: i64) -> Result<(), Error> {
     db.prepare_cached(EMPTY_TEXT)?.execute([id])?;
-    Ok(())
-}
-
-/// Refuses a name that is too long.
-pub(super) fn check_name(what: &str, name: &str) -> Result<(), Error> {
-    if name.len() > NAME_BYTES_MAX {
-        let what = format!("the name of a {what} has {} bytes, at most {NAME_BYTES_MAX}", name.len());
-        return Err(Kind::TooLarge { what }.into());
-    }
     Ok(())
 }
 

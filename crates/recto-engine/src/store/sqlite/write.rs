@@ -1,19 +1,19 @@
 //! Writing: each function is one job of the thread that writes, within a transaction.
 
 use super::found::{
-    Found, blob, check_name, digest, empty_text, integer, integer_or_none, name_key, place, put_text, whole,
-    write_strands, write_tally,
+    Found, blob, digest, empty_text, integer, integer_or_none, name_key, place, put_text, whole, write_strands,
+    write_tally,
 };
 use super::lens::{self, Lens};
 use crate::error::{Error, Kind};
+use crate::store::bounds::{check_batch, check_dense, check_name, check_receipt, next_place};
 use crate::store::{
-    Acknowledge, Appended, BATCH_ENTRIES_MAX, Batch, Commit, ConversationId, DecisionRow, Expect, NewRow, OpenCall,
-    RECEIPT_BYTES_MAX, ReaderName, Record, Tenant, TurnRow,
+    Acknowledge, Appended, Batch, Commit, ConversationId, DecisionRow, Expect, NewRow, OpenCall, ReaderName, Record,
+    Tenant, TurnRow,
 };
 use recto::Seq;
 use recto::digest::Digest;
 use recto::entry::Millis;
-use recto::log::SEQ_MAX;
 use rusqlite::{Connection, OptionalExtension, params};
 
 const READ_AGAIN: &str = "another call came first; read again, then plan again";
@@ -103,19 +103,6 @@ fn add(db: &Connection, found: &mut Found, batch: Batch) -> Result<Appended, Err
         db.prepare_cached(PUT_KEY)?.execute(params![found.n, name_key(key), blob(*hash), first, head])?;
     }
     Ok(Appended { first, last, is_repeated: false })
-}
-
-fn next_place(head: Option<Seq>, given: Option<Seq>) -> Result<Seq, Error> {
-    let next = head.map_or(Seq(0), Seq::next);
-    let seq = given.unwrap_or(next);
-    if seq < next {
-        let what = format!("place {seq} is not behind all others; the next one is {next}");
-        return Err(Kind::Conflict { what, hint: "read again, then append behind the newest".into() }.into());
-    }
-    if seq > SEQ_MAX {
-        return Err(Kind::TooLarge { what: format!("place {seq} is beyond {SEQ_MAX}, the last one") }.into());
-    }
-    Ok(seq)
 }
 
 fn put_entry(db: &Connection, found: &mut Found, seq: Seq, row: NewRow) -> Result<(), Error> {
@@ -329,31 +316,5 @@ fn put_reader(db: &Connection, lens: &Lens) -> Result<(), Error> {
 /// Notes that something was written.
 pub(super) fn wrote(db: &Connection, n: i64, at: Option<Millis>) -> Result<(), Error> {
     db.prepare_cached(WROTE)?.execute(params![n, at.map(|at| at.0)])?;
-    Ok(())
-}
-
-fn check_receipt(receipt: &str) -> Result<(), Error> {
-    if receipt.len() > RECEIPT_BYTES_MAX {
-        let what = format!("a receipt has {} bytes, at most {RECEIPT_BYTES_MAX}", receipt.len());
-        return Err(Kind::TooLarge { what }.into());
-    }
-    Ok(())
-}
-
-fn check_batch(batch: &Batch) -> Result<(), Error> {
-    if batch.rows.len() > BATCH_ENTRIES_MAX {
-        let what = format!("an append of {} entries, at most {BATCH_ENTRIES_MAX}", batch.rows.len());
-        return Err(Kind::TooLarge { what }.into());
-    }
-    batch.key.as_ref().map_or(Ok(()), |(key, _)| check_name("key", key))
-}
-
-/// Checks that numbers go on one by one from the next.
-fn check_dense(what: &str, next: u64, numbers: impl Iterator<Item = u64>) -> Result<(), Error> {
-    for (expected, number) in (next..).zip(numbers) {
-        if number != expected {
-            return Err(Kind::Defect { what: format!("{what} {number} was given where {expected} is the next") }.into());
-        }
-    }
     Ok(())
 }
