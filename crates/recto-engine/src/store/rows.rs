@@ -94,7 +94,7 @@ pub struct NewConversation {
 pub struct ForkPoint {
     /// The other conversation.
     pub conversation: ConversationId,
-    /// The last entry that both have; `None` is none.
+    /// The last entry that both have; `None` is none. Of a place where there is no entry, it is the one before.
     pub upto: Option<Seq>,
 }
 

@@ -67,6 +67,7 @@ macro_rules! behaviours {
             records::a_record_is_replaced_by_the_next_version_only,
             records::records_are_listed_by_kind_in_the_order_of_their_keys,
             records::contents_are_found_by_digest,
+            erase::a_place_that_a_fork_has_filled_is_its_own,
             erase::an_erased_conversation_leaves_its_name_and_nothing_else,
             erase::a_conversation_with_forks_is_not_erased_without_a_word,
             erase::forks_are_erased_with_it_when_told,

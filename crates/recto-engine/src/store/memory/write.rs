@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 const READ_AGAIN: &str = "another call came first; read again, then plan again";
 
 impl Tenancy {
-    pub(super) fn create(&mut self, new: NewConversation) -> Result<Conversation, Error> {
+    pub(super) fn create(&mut self, mut new: NewConversation) -> Result<Conversation, Error> {
         check_name("conversation", new.id.as_str())?;
         if let Some(held) = self.conversations.get(&new.id) {
             let was = if held.state == State::Live { "" } else { ", though erased," };
@@ -19,6 +19,8 @@ impl Tenancy {
             None => Default::default(),
             Some(from) => (self.tally_of_fork(from)?, self.readers_of_fork(from)?),
         };
+        // A free place is nobody's: the fork may fill it itself.
+        new.from = new.from.map(|from| ForkPoint { upto: tally.head(), ..from });
         let held = Held {
             state: State::Live,
             tokenizer: new.tokenizer,

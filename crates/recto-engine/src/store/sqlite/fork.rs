@@ -100,8 +100,9 @@ fn fork(db: &Connection, tenant: &Tenant, new: &NewConversation, from: &ForkPoin
         let what = format!("entry {upto} in conversation {:?}", from.conversation.as_str());
         return Err(Kind::NotFound { what }.into());
     }
-    let upto = integer_or_none(from.upto);
-    let tally = read::tally(db, &parent, upto)?;
+    let tally = read::tally(db, &parent, integer_or_none(from.upto))?;
+    // A free place is nobody's: the fork may fill it itself.
+    let upto = integer_or_none(tally.head());
     let is_copied = parent.depth >= FORK_DEPTH_MAX;
     let stand = Stand { parent: &parent, upto, is_copied };
     let n = make(db, tenant, new, &tally, Some(&stand))?;

@@ -156,3 +156,15 @@ pub(super) async fn an_erase_of_what_does_not_exist_changes_nothing<S: Store>(st
     assert!(store.erase_entries(&tenant(), &name("a"), erase).await.unwrap_err().is_not_found());
     assert_eq!(store.all("a").await, before);
 }
+
+pub(super) async fn a_place_that_a_fork_has_filled_is_its_own<S: Store>(store: S) {
+    store.make(new("a")).await;
+    store.say("a", vec![at(2, user("one")), at(5, user("two"))]).await;
+    let made = store.make(fork("b", "a", Some(4))).await;
+    assert_eq!(made.from.and_then(|from| from.upto), Some(Seq(2)));
+    store.say("b", vec![user("between")]).await;
+    let error = store.erase_entries(&tenant(), &name("a"), erasing(&[3])).await.unwrap_err();
+    assert!(error.is_not_found(), "{error}");
+    assert_eq!(store.all("b").await[1].hash, user("between").hash);
+    assert!(!store.all("b").await[1].is_erased);
+}
