@@ -169,7 +169,8 @@ impl Log {
 
     /// An entry below all that was read of its strand.
     pub(super) fn unread_entry(&self, seq: Seq) -> Option<&Counted> {
-        let unread = self.unread.as_ref()?;
+        // What is known may reach beyond a log as it was before.
+        let unread = self.unread.as_ref().filter(|_| Some(seq) <= self.head)?;
         let found = unread.entries.get(&seq).map(|entry| &**entry);
         let is_below =
             |strand: &Strand| strand.below.as_ref().is_some_and(|below| strand.first <= seq && seq <= below.last);

@@ -190,3 +190,19 @@ fn a_part_says_what_it_was_asked_in_vain() {
     let wanted = [Missing::Back { strand: 0, below: Seq(10) }, Missing::Entry(Seq(3))];
     assert_eq!(part.missing(), wanted);
 }
+
+#[test]
+fn a_part_as_it_was_before_knows_nothing_of_what_came_later() {
+    let mut log = Log::counted_by(Tokenizer::Chars4);
+    for number in 0..10 {
+        log.append(recto::Entry::user(format!("number {number}"))).expect("words");
+    }
+    let mut shelf = Shelf::new(&log);
+    for it in [Missing::Entry(Seq(5)), Missing::Entry(Seq(2)), Missing::Tally(Seq(3))] {
+        shelf.fetch(it);
+    }
+    let before = shelf.part().until(Some(Seq(3)));
+    assert_eq!((before.head(), before.len()), (Some(Seq(3)), 4));
+    assert!(before.get(Seq(5)).is_none() && before.get(Seq(2)).is_some());
+    assert_eq!(before.missing(), []);
+}
