@@ -68,12 +68,12 @@ impl<S: Store> Engine<S> {
         let which = Turns::Since { turn: first, rows: ROWS_MAX };
         let turns = self.store().turns(tenant, id, reader, Upto::NOW, which).await?;
         let rows = self.store().forth(tenant, id, since.next, ROWS_MAX).await?;
-        // Only whole turns are told, and of the open one what is there.
+        // A call is told once all that it had in view is, and of the next one what has come so far.
         let last_row = rows.last().map(|row| row.seq);
         let is_all = rows.len() < ROWS_MAX;
         let whole = turns.iter().filter(|turn| is_all || turn.head <= last_row).count();
-        let is_open = is_all && first + whole as u64 == row.turns;
         let upto_turn = first + whole as u64;
+        let is_open = is_all && upto_turn == row.turns;
         let which = Decisions::After { ordinal: since.ordinal, rows: ROWS_MAX };
         let decided = self.store().decisions(tenant, id, reader, Upto::NOW, which).await?;
         let is_told = |row: &DecisionRow| row.turn < upto_turn || is_open;
@@ -81,7 +81,9 @@ impl<S: Store> Engine<S> {
         let ordinal = decided.last().map_or(since.ordinal, |row| row.ordinal);
         let decisions = self.with_reverted(at, reader, decided).await?;
 
-        let told_head = if is_open { last_row } else { turns.get(whole.wrapping_sub(1)).and_then(|turn| turn.head) };
+        // What came after the last call of a page may belong to one that was not read.
+        let is_next_known = whole < turns.len() || turns.len() < ROWS_MAX;
+        let told_head = if is_next_known { last_row } else { turns.last().and_then(|turn| turn.head) };
         let new: Vec<&Row> = rows.iter().filter(|row| Some(row.seq) <= told_head).collect();
         let next = new.last().map_or(since.next, |row| row.seq.next());
         let tally = new.last().map_or_else(Tally::default, |row| row.tally.clone());

@@ -372,3 +372,38 @@ fn a_subscriber_hears_in_order_what_others_do() {
         assert!(turns.is_sorted(), "{turns:?}");
     });
 }
+
+#[test]
+fn a_long_past_is_told_in_pages_and_in_order() {
+    block_on(async {
+        let engine = Engine::over(Memory::default());
+        let old: Vec<Entry> = (0..2_500).map(|number| Entry::user(format!("line {number}"))).collect();
+        engine.import_entries(&at("talk"), Opening::default(), old).await.expect("it is new");
+        let reader = "main".into();
+        for number in 0..1_100 {
+            let compiled = engine.compile(&at("talk"), &call(4_000)).await.expect("it fits");
+            let entries = if number % 100 == 0 { step(number, "found") } else { Vec::new() };
+            let answer = Answer { entries, ..Answer::default() };
+            engine.acknowledge(&at("talk"), &compiled.receipt.ticket, answer).await.expect("the call is open");
+        }
+        let (mut since, mut told, mut pages) = (Since::START, Vec::new(), 0);
+        loop {
+            let page = engine.events(&at("talk"), &reader, since).await.expect("it can be told");
+            if page.since == since {
+                break;
+            }
+            (since, pages) = (page.since, pages + 1);
+            told.extend(page.events);
+        }
+        assert!(pages > 3, "{pages} pages");
+        let added: Vec<_> = told.iter().filter(|it| it.kind == EventKind::Added).filter_map(|it| it.seq).collect();
+        assert_eq!(added, (0..2_522).map(Seq).collect::<Vec<_>>());
+        let acked: Vec<_> = told.iter().filter(|it| it.kind == EventKind::Acked).map(|it| it.turn.0).collect();
+        assert_eq!(acked, (0..1_100).collect::<Vec<_>>());
+        let turns: Vec<_> = told.iter().map(|it| it.turn).collect();
+        assert!(turns.is_sorted(), "an event of an earlier call is told later");
+        // Every entry is told with the first call that had it in view.
+        let first = told.iter().find(|it| it.seq == Some(Seq(2_500)) && it.kind == EventKind::Added).expect("it came");
+        assert_eq!(first.turn.0, 1);
+    });
+}
