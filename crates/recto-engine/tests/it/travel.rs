@@ -39,7 +39,7 @@ fn call(turn: u64) -> Call {
 }
 
 #[test]
-fn any_past_turn_of_two_hundred_comes_back_byte_for_byte_after_a_restart() {
+fn any_past_turn_of_two_hundred_comes_back_byte_for_byte_after_a_restart_and_from_an_import() {
     let folder = TempFolder::new();
     let file = folder.path().join("recto.db");
     let at = At::new(&Tenant::default(), "long");
@@ -59,22 +59,39 @@ fn any_past_turn_of_two_hundred_comes_back_byte_for_byte_after_a_restart() {
         }
         sent
     });
+    let copy = folder.path().join("copy.db");
     block_on(async {
         let engine = Engine::over(Sqlite::open(&file).expect("the same store"));
         let reader = "main".into();
         let reduced = engine.decisions(&at, &reader).await.expect("they are there").len();
         assert!(reduced > 100, "only {reduced} decisions: the pages were hardly reduced");
-        for turn in 0..TURNS {
-            let again = engine.again(&at, &reader, turn).await.expect("it can be made again");
-            assert!(again.agrees, "turn {turn} says that it differs");
-            let bytes = wire::openai_chat::encode(&again.compiled.page, &call(turn).target);
-            assert_eq!(bytes, sent[turn as usize], "turn {turn}");
-        }
-        // A page that is made from something else says so.
-        let other = sent.iter().collect::<std::collections::HashSet<_>>().len();
-        assert_eq!(other as u64, TURNS, "every page is another one");
+        compare(&engine, &at, &sent, 7).await;
         assert!(engine.again(&at, &reader, TURNS).await.expect_err("there was no such call").is_not_found());
+        let mut export = Vec::new();
+        let keep = |line: &str| {
+            export.push(Ok(line.to_string()));
+            Ok(())
+        };
+        engine.export(&at, keep).await.expect("it can be exported");
+        let other = Engine::over(Sqlite::open(&copy).expect("a new store"));
+        other.import(&at.tenant, None, export.into_iter()).await.expect("it can be imported");
     });
+    block_on(async {
+        let imported = Engine::over(Sqlite::open(&copy).expect("the imported one"));
+        compare(&imported, &at, &sent, 1).await;
+    });
+    let unlike: std::collections::HashSet<_> = sent.iter().collect();
+    assert_eq!(unlike.len() as u64, TURNS, "every page is another one");
+}
+
+/// Makes every so many-th page again, and compares it with what was sent.
+async fn compare(engine: &Engine<Sqlite>, at: &At, sent: &[Vec<u8>], every: usize) {
+    for turn in (0..TURNS).step_by(every) {
+        let again = engine.again(at, &"main".into(), turn).await.expect("it can be made again");
+        assert!(again.agrees, "turn {turn} says that it differs");
+        let bytes = wire::openai_chat::encode(&again.compiled.page, &again.target);
+        assert_eq!(bytes, sent[turn as usize], "turn {turn}");
+    }
 }
 
 #[test]
