@@ -20,6 +20,8 @@ pub(crate) struct Kind {
     folder_hint: &'static str,
 }
 
+/// How an export of a store begins.
+pub(crate) const STORE_EXPORT: &str = "{\"conversation\":{\"recto\":";
 pub(crate) const TRANSCRIPT: Kind = Kind {
     bytes_max: 1 << 30,
     size_hint: "split it into several files",
@@ -53,6 +55,11 @@ pub(crate) fn conversations(path: &Path) -> Result<Vec<Named>, Failure> {
 
 /// Reads all conversations of what a file holds.
 pub(crate) fn named(path: &Path, text: &str) -> Result<Vec<Named>, Failure> {
+    if text.starts_with(STORE_EXPORT) {
+        return Err(Failure::of(Code::BadTranscript, format!("cannot read {}", shown(path)))
+            .because("it is an export of a store, not a transcript")
+            .hinting("`recto import` keeps it in a store; then name the conversation instead of the file"));
+    }
     let found = transcript::read(text).map_err(|error| {
         Failure::of_core(Code::BadTranscript, &error).during(format!("cannot read {}", shown(path)))
     })?;

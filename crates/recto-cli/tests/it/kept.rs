@@ -186,6 +186,18 @@ fn a_name_that_is_neither_file_nor_conversation_is_told_as_both() {
 }
 
 #[test]
+fn an_export_of_a_store_is_told_from_a_transcript() {
+    let stored = Stored::with_chat();
+    let file = stored.folder.at("export.jsonl");
+    stored.run(&["export", "chat", "-o", &file]);
+    for command in ["compile", "explain", "replay", "convert"] {
+        let args = [command, &file, "--to", "recto"];
+        let args = if command == "convert" { &args[..] } else { &args[..2] };
+        mentions(&crate::run::fails(3, args), &["error[R0310]", "an export of a store", "recto import"]);
+    }
+}
+
+#[test]
 fn nothing_is_recorded_by_a_preview() {
     let stored = Stored::with_chat();
     let before = stored.run(&["export", "chat"]).stdout;

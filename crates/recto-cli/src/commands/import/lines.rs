@@ -9,8 +9,6 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::path::{Path, PathBuf};
 
-/// How an export begins.
-const START: &[u8] = b"{\"conversation\":{\"recto\":";
 /// The longest line that is read, in bytes.
 const LINE_BYTES_MAX: u64 = 1 << 30;
 
@@ -33,15 +31,15 @@ impl Export {
     pub(super) fn open(path: &Path) -> Result<Export, Failure> {
         if source::is_stdin(path) {
             let text = source::text(path, &source::TRANSCRIPT)?;
-            let is_export = text.as_bytes().starts_with(START);
+            let is_export = text.starts_with(source::STORE_EXPORT);
             let lines = |text: String| Lines { path: path.into(), from: Box::new(Cursor::new(text.into_bytes())) };
             return Ok(if is_export { Export::Lines(lines(text)) } else { Export::Other(text) });
         }
         let failed = |error: io::Error| cannot_read(path.display(), &error);
-        let mut start = Vec::new();
+        let (mut start, expected) = (Vec::new(), source::STORE_EXPORT.as_bytes());
         let file = File::open(path).map_err(failed)?;
         // A folder or a file that can't be read is told of below, in the words that all commands have for it.
-        if file.take(START.len() as u64).read_to_end(&mut start).is_err() || start != START {
+        if file.take(expected.len() as u64).read_to_end(&mut start).is_err() || start != expected {
             return Ok(Export::Other(source::text(path, &source::TRANSCRIPT)?));
         }
         let from = BufReader::new(File::open(path).map_err(failed)?);
