@@ -81,9 +81,9 @@ pub(crate) fn read(row: &Row) -> Result<Arc<Counted>, Error> {
     Ok(Arc::new(counted.map_err(|error| Kind::Corrupt { what: error.to_string() })?))
 }
 
-/// What identifies a row's body now; it must be the row's own hash. `None` if it was erased, or can't be read.
-pub(crate) fn hash_now(row: &Row) -> Option<Digest> {
-    if row.is_erased { Some(row.hash) } else { entry(row).ok().map(|entry| hash_of(&entry)) }
+/// What identifies a row's body now; it must be the row's own hash. A body that can't be read is no entry's.
+pub(crate) fn hash_now(row: &Row) -> Digest {
+    read(row).map_or(Digest::default(), |counted| hash_of(counted.original()))
 }
 
 /// What is left of a row when its words are erased.

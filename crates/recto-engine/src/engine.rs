@@ -309,8 +309,8 @@ impl<S: Store> Engine<S> {
         expect: ReaderRow,
         decisions: Vec<DecisionRow>,
     ) -> Result<(), Error> {
-        let (contents, turns, open, when) = (Vec::new(), Vec::new(), None, now());
-        let commit = Commit { expect, decisions, contents, turns, open, at: when };
+        let (contents, turns, erase, open, when) = (Vec::new(), Vec::new(), Vec::new(), None, now());
+        let commit = Commit { expect, decisions, contents, turns, erase, open, at: when };
         self.store().commit(&at.tenant, &at.conversation, reader, commit).await?;
         self.inner.changed.notify_waiters();
         Ok(())

@@ -197,6 +197,14 @@ pub trait Store: Send + Sync + 'static {
         record: Record,
     ) -> impl Future<Output = Result<(), Error>> + Send;
 
+    /// Writes a record as it was kept elsewhere, unless that version or a newer one is there; for an import.
+    fn adopt(
+        &self,
+        tenant: &Tenant,
+        id: &ConversationId,
+        record: Record,
+    ) -> impl Future<Output = Result<(), Error>> + Send;
+
     /// Reads all records of a kind, in the order of their keys.
     fn kept(
         &self,

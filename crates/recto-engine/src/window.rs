@@ -59,7 +59,8 @@ impl<'s, S: Store> Window<'s, S> {
     pub(crate) async fn foresee(&mut self, places: Vec<Seq>) -> Result<(), Error> {
         let requests = self.known.tally.strands().iter().filter(|strand| strand.role == Role::User);
         let places = requests.map(|strand| strand.first).chain(places);
-        let below: Vec<Seq> = places.filter(|place| Some(*place) < self.frontier).collect();
+        let is_new = |place: &Seq| !self.known.entries.contains_key(place) && !self.known.absent.contains(place);
+        let below: Vec<Seq> = places.filter(|place| Some(*place) < self.frontier && is_new(place)).collect();
         if below.is_empty() {
             return Ok(());
         }

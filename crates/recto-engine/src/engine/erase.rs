@@ -55,16 +55,7 @@ impl<S: Store> Engine<S> {
             return Err(Kind::NotFound { what }.into());
         }
         let decisions = self.quoting(at, &seqs).await?;
-        self.wipe(at, EraseEntries { remains, decisions }).await
-    }
-
-    /// Erases the words of entries, and leaves what was decided to show of them.
-    pub(super) async fn erase_bodies(&self, at: &At, seqs: Vec<Seq>) -> Result<Gone, Error> {
-        let remains = self.remains(at, &seqs).await?;
-        self.wipe(at, EraseEntries { remains, decisions: Vec::new() }).await
-    }
-
-    async fn wipe(&self, at: &At, erase: EraseEntries) -> Result<Gone, Error> {
+        let erase = EraseEntries { remains, decisions };
         let erased = self.store().erase_entries(&at.tenant, &at.conversation, erase).await?;
         self.inner.pages.forget(&at.conversation);
         self.inner.changed.notify_waiters();

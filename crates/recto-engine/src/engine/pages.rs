@@ -6,8 +6,8 @@ use crate::call::{Before, Call, Contents, Material, Stored, Totals, ticket_diges
 use crate::error::{Error, Kind};
 use crate::lens::{self, Lens};
 use crate::store::{
-    Acknowledge, Appended, Batch, Commit, Conversation, ConversationId, Expect, OpenCall, ReaderName, ReaderRow, Store,
-    TurnRow, Turns, Upto,
+    Acknowledge, Appended, Batch, Commit, Conversation, ConversationId, Expect, OpenCall, ReaderName, ReaderRow,
+    Remains, Store, TurnRow, Turns, Upto,
 };
 use crate::window::Window;
 use recto::digest::Digest;
@@ -127,13 +127,13 @@ impl<S: Store> Engine<S> {
             let open = OpenCall { ticket, turn: row.turns, receipt: stored.text()?, input };
             let decisions = lens::written(&edits, call.policy.digest(), row);
             let (turns, open) = (Vec::new(), Some(open));
-            let commit = Commit { expect: row, decisions, contents, turns, open, at: now() };
+            let erase = self.expired(at, call, &edits).await?;
+            let commit = Commit { expect: row, decisions, contents, turns, erase, open, at: now() };
             match self.store().commit(&at.tenant, &at.conversation, &call.reader, commit).await {
                 Err(error) if error.is_conflict() => continue,
                 done => done?,
             }
             self.inner.pages.put(at, &call.reader, &compiled.receipt.ticket, &compiled.page);
-            self.erase_shortened(at, call, &edits).await?;
             self.inner.changed.notify_waiters();
             return Ok(compiled);
         }
@@ -148,15 +148,15 @@ impl<S: Store> Engine<S> {
     /// Records that a call was answered: its turn, what was said with it, and what came of it, all at once.
     pub async fn acknowledge(&self, at: &At, ticket: &Ticket, answer: Answer) -> Result<Appended, Error> {
         let (reader, open_as) = (ReaderName::from(ticket.reader.clone()), ticket_digest(ticket));
-        let counter = counter(&self.conversation(at).await?)?;
+        let counter = self.counter_of(at).await?;
         for _ in 0..TRIES_MAX {
             let open = self.store().open(&at.tenant, &at.conversation, &reader, open_as).await?;
-            let head = self.conversation(at).await?.tally.head();
             let (mut entries, mut expect, mut receipt) = (Vec::new(), Expect::Any, String::new());
             if let Some(open) = open {
                 let mut stored = Stored::parse(&open.receipt)?;
                 if let Some(input) = &open.input {
                     // Where it will stand is told on the receipt, so nobody may come between.
+                    let head = self.conversation(at).await?.tally.head();
                     stored.input = Some(head.map_or(Seq(0), Seq::next));
                     expect = Expect::Head(head);
                     entries.push(said(input)?);
@@ -352,10 +352,11 @@ impl<S: Store> Engine<S> {
         Ok(rows.into_iter().next())
     }
 
-    /// Where a call says that originals are not kept, what has expired is erased once the decision is recorded.
-    async fn erase_shortened(&self, at: &At, call: &Call, edits: &[Edit]) -> Result<(), Error> {
+    /// Where a call says that originals are not kept: what is left of the entries that expire with these edits. Entries
+    /// that another conversation shares are left alone.
+    async fn expired(&self, at: &At, call: &Call, edits: &[Edit]) -> Result<Vec<Remains>, Error> {
         if call.expiry.is_none_or(|expiry| expiry.keep_originals) {
-            return Ok(());
+            return Ok(Vec::new());
         }
         let mut parts: BTreeMap<Seq, usize> = BTreeMap::new();
         for edit in edits.iter().filter(|edit| &*edit.by == "expire") {
@@ -365,17 +366,27 @@ impl<S: Store> Engine<S> {
                 _ => {}
             }
         }
-        let rows = self.store().rows(&at.tenant, &at.conversation, parts.keys().copied().collect()).await?;
-        let mut gone = Vec::new();
+        let shared = self.shared_upto(at).await?;
+        let seqs: Vec<Seq> = parts.keys().copied().filter(|seq| Some(*seq) > shared).collect();
+        let counter = self.counter_of(at).await?;
+        let rows = self.store().rows(&at.tenant, &at.conversation, seqs).await?;
+        let mut remains = Vec::new();
         for row in rows.iter().filter(|row| !row.is_erased) {
             if parts[&row.seq] >= body::entry(row)?.parts.len() {
-                gone.push(row.seq);
+                remains.push(body::remains(row, &counter)?);
             }
         }
-        if !gone.is_empty() {
-            self.erase_bodies(at, gone).await?;
+        Ok(remains)
+    }
+
+    /// The last entry that another conversation has as well.
+    async fn shared_upto(&self, at: &At) -> Result<Option<Seq>, Error> {
+        let upto = |conversation: Conversation| conversation.from.and_then(|from| from.upto);
+        let mut shared = upto(self.conversation(at).await?);
+        for fork in self.store().forks(&at.tenant, &at.conversation).await? {
+            shared = shared.max(upto(self.store().conversation(&at.tenant, &fork).await?));
         }
-        Ok(())
+        Ok(shared)
     }
 }
 

@@ -96,8 +96,9 @@ struct Head {
 impl<S: Store> Engine<S> {
     /// Writes everything that is kept of a conversation, line by line. What is appended meanwhile is left out.
     pub async fn export(&self, at: &At, mut out: impl FnMut(&str) -> Result<(), Error>) -> Result<u64, Error> {
-        let conversation = self.conversation(at).await?;
+        // Readers first: what they have seen is then among the entries.
         let readers = self.store().readers(&at.tenant, &at.conversation).await?;
+        let conversation = self.conversation(at).await?;
         let mut lines = 0;
         let mut put = |line: &Line| {
             lines += 1;
@@ -313,7 +314,10 @@ impl<'e, S: Store> Import<'e, S> {
                     self.flush_entries().await?;
                 }
             }
-            Line::Content { digest, text } => self.contents.push((digest, text)),
+            Line::Content { digest, text } if Digest::of(text.as_bytes()) == digest => {
+                self.contents.push((digest, text));
+            }
+            Line::Content { digest, .. } => return Err(wrong(&format!("content {digest} is another one"))),
             Line::Decision { reader, ordinal, turn, edit, policy } => {
                 self.read_by(reader).await?;
                 self.decisions.push(lens::rewritten(edit, policy, ordinal, turn));
@@ -324,10 +328,14 @@ impl<'e, S: Store> Import<'e, S> {
                 self.decisions.push(lens::revert(of, row));
             }
             Line::Call { reader, turn, head, spared, at, receipt } => {
+                Stored::parse(receipt.get()).map_err(|error| wrong(&error.to_string()))?;
                 self.read_by(reader).await?;
                 self.turns.push(TurnRow { turn, head, spared, receipt: receipt.get().into(), at });
             }
-            Line::Record { kind, key, version, body } => self.keep(Record { kind, key, version, body }).await?,
+            Line::Record { kind, key, version, body } => {
+                let record = Record { kind, key, version, body };
+                self.engine.store().adopt(&self.at.tenant, &self.at.conversation, record).await?;
+            }
             Line::Conversation(_) | Line::End { .. } => return Err(wrong("a second conversation")),
         }
         if self.decisions.len() + self.turns.len() >= PAGE_ROWS {
@@ -378,21 +386,9 @@ impl<'e, S: Store> Import<'e, S> {
             turns: turns.last().map_or(row.turns, |turn| turn.turn + 1),
             ordinal: decisions.last().map_or(row.ordinal, |decision| decision.ordinal),
         };
-        let commit = Commit { expect: row, decisions, contents, turns, open: None, at: now() };
+        let commit = Commit { expect: row, decisions, contents, turns, erase: Vec::new(), open: None, at: now() };
         self.engine.store().commit(&self.at.tenant, &self.at.conversation, &reader, commit).await?;
         self.reader = Some((reader, then));
-        Ok(())
-    }
-
-    async fn keep(&mut self, record: Record) -> Result<(), Error> {
-        let store = self.engine.store();
-        let kept = store.kept(&self.at.tenant, &self.at.conversation, record.kind).await?;
-        let there = kept.iter().find(|it| it.key == record.key).map_or(0, |it| it.version);
-        // A store counts versions itself, so those in between are written as well.
-        for version in there + 1..=record.version {
-            let record = Record { version, ..record.clone() };
-            store.keep(&self.at.tenant, &self.at.conversation, record).await?;
-        }
         Ok(())
     }
 }

@@ -176,6 +176,10 @@ impl Store for Memory {
         self.within(tenant, |it| it.keep(id, record))
     }
 
+    async fn adopt(&self, tenant: &Tenant, id: &ConversationId, record: Record) -> Result<(), Error> {
+        self.within(tenant, |it| it.adopt(id, record))
+    }
+
     async fn kept(&self, tenant: &Tenant, id: &ConversationId, kind: RecordKind) -> Result<Vec<Record>, Error> {
         self.within(tenant, |it| {
             Ok(it.live(id)?.records.values().filter(|record| record.kind == kind).cloned().collect())

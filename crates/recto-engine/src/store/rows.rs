@@ -341,6 +341,9 @@ pub struct Commit {
     pub contents: Vec<(Digest, Text)>,
     /// Calls that were acknowledged elsewhere, numbered on from there; for an import.
     pub turns: Vec<TurnRow>,
+    /// Entries whose bodies go with it, because what was decided is all that is to be kept of them; none that another
+    /// conversation shares.
+    pub erase: Vec<Remains>,
     /// The call that is open now.
     pub open: Option<OpenCall>,
     /// When it happens.

@@ -110,16 +110,19 @@ impl Sqlite {
     }
 }
 
+/// Makes the folder of a file, for its owner alone, if it isn't there.
+fn make_folder(path: &Path) -> Result<(), Error> {
+    let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) else { return Ok(()) };
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder).map_err(|error| fault::file(folder.display().to_string(), &error))
+}
+
 /// Makes the file, for its owner alone, if it isn't there. SQLite gives the files beside it the same permissions.
 fn make_file(path: &Path) -> Result<(), Error> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    if let Some(folder) = folder {
-        let mut builder = DirBuilder::new();
-        builder.recursive(true);
-        #[cfg(unix)]
-        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        builder.create(folder).map_err(|error| fault::file(folder.display().to_string(), &error))?;
-    }
+    make_folder(path)?;
     // An existing file is not opened here: to close it again would let go of the locks that SQLite holds on it.
     match new_file(path) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
@@ -232,8 +235,9 @@ impl Store for Sqlite {
         reader: &ReaderName,
         commit: Commit,
     ) -> Result<(), Error> {
-        let (tenant, id, reader) = (tenant.clone(), id.clone(), reader.clone());
-        self.write(move |db| write::commit(db, &tenant, &id, &reader, commit)).await
+        let (tenant, id, reader, erases) = (tenant.clone(), id.clone(), reader.clone(), !commit.erase.is_empty());
+        self.write(move |db| write::commit(db, &tenant, &id, &reader, commit)).await?;
+        if erases { self.checkpoint().await } else { Ok(()) }
     }
 
     async fn open(
@@ -286,6 +290,11 @@ impl Store for Sqlite {
     async fn keep(&self, tenant: &Tenant, id: &ConversationId, record: Record) -> Result<(), Error> {
         let (tenant, id) = (tenant.clone(), id.clone());
         self.write(move |db| write::keep(db, &tenant, &id, &record)).await
+    }
+
+    async fn adopt(&self, tenant: &Tenant, id: &ConversationId, record: Record) -> Result<(), Error> {
+        let (tenant, id) = (tenant.clone(), id.clone());
+        self.write(move |db| write::adopt(db, &tenant, &id, &record)).await
     }
 
     async fn kept(&self, tenant: &Tenant, id: &ConversationId, kind: RecordKind) -> Result<Vec<Record>, Error> {

@@ -125,6 +125,17 @@ fn a_line_that_was_changed_or_left_out_is_found() {
         other[2] = other[2].replace("Look.", "Lock.");
         let differs = engine.import(&tenant, None, lines(&other)).await.expect_err("it differs");
         assert!(differs.is_conflict(), "{differs}");
+        let content = export.iter().position(|line| line.starts_with(r#"{"content":"#)).expect("there are contents");
+        let mut other = export.clone();
+        other[content] = other[content].replace(r#""text":""#, r#""text":" "#);
+        let fresh = Engine::over(Memory::default());
+        let forged = fresh.import(&tenant, None, lines(&other)).await.expect_err("its digest tells");
+        assert!(forged.is_input() && forged.to_string().contains("is another one"), "{forged}");
+        let call = export.iter().position(|line| line.starts_with(r#"{"call":"#)).expect("there are calls");
+        let mut other = export.clone();
+        other[call] = other[call].replace(r#""ticket""#, r#""tacket""#);
+        let broken = fresh.import(&tenant, None, lines(&other)).await.expect_err("no receipt");
+        assert!(broken.is_input() && broken.to_string().contains(&format!("line {}", call + 1)), "{broken}");
         let wrong = engine.import(&tenant, None, lines(&export[1..])).await.expect_err("no conversation");
         assert!(wrong.is_input() && wrong.to_string().contains("line 1"), "{wrong}");
     });
@@ -265,6 +276,18 @@ fn of_an_erased_conversation_nothing_is_left_but_its_name() {
     });
 }
 
+/// After one call the beginning of a result stays, and nothing else is kept of it.
+fn forgetful() -> ExpiryOverride {
+    ExpiryOverride {
+        after: Setting::Set(1),
+        mode: Setting::Set(ExpiryMode::Compact),
+        compact: Setting::Set(CompactMode::FirstChars),
+        chars: Setting::Set(20),
+        keep_originals: false,
+        ..ExpiryOverride::default()
+    }
+}
+
 #[test]
 fn s30_where_originals_are_not_kept_what_has_expired_is_erased() {
     let folder = TempFolder::new();
@@ -272,14 +295,7 @@ fn s30_where_originals_are_not_kept_what_has_expired_is_erased() {
         let engine = Engine::over(Sqlite::open(folder.path().join("a.db")).expect("a store"));
         engine.open(&at("talk"), Opening::default()).await.expect("it is new");
         engine.append(&at("talk"), Append::any([Entry::user("Look.")])).await.expect("it begins");
-        let expiry = ExpiryOverride {
-            after: Setting::Set(1),
-            mode: Setting::Set(ExpiryMode::Compact),
-            compact: Setting::Set(CompactMode::FirstChars),
-            chars: Setting::Set(20),
-            keep_originals: false,
-            ..ExpiryOverride::default()
-        };
+        let expiry = forgetful();
         let call = Call { expiry: Some(expiry), policy: Policy::mj_doc(), ..call(30_000) };
         for number in 0..6 {
             let compiled = engine.compile(&at("talk"), &call).await.expect("it fits");
@@ -300,6 +316,52 @@ fn s30_where_originals_are_not_kept_what_has_expired_is_erased() {
         let export = exported(&engine, &at("talk")).await;
         let line = export.iter().find(|line| line.starts_with(r#"{"entry":{"seq":2,"#)).expect("its place");
         assert!(!line.contains(CANARY) && line.contains(r#""erased":{"bytes":"#), "{line}");
+    });
+}
+
+#[test]
+fn s30_what_another_conversation_shares_is_not_erased_with_an_expiry() {
+    block_on(async {
+        let engine = Engine::over(Memory::default());
+        engine.open(&at("talk"), Opening::default()).await.expect("it is new");
+        let begin = [vec![Entry::user("Look.")], step(0, "word ".repeat(300))].concat();
+        engine.append(&at("talk"), Append::any(begin)).await.expect("it begins");
+        engine.fork(&at("talk"), "fork", None).await.expect("it can be forked");
+        let expiry = forgetful();
+        let call = Call { expiry: Some(expiry), policy: Policy::mj_doc(), ..call(30_000) };
+        for name in ["fork", "talk"] {
+            for number in 1..6 {
+                let compiled = engine.compile(&at(name), &call).await.expect("it fits");
+                let answer = Answer { entries: step(number, "word ".repeat(300)), ..Answer::default() };
+                engine.acknowledge(&at(name), &compiled.receipt.ticket, answer).await.expect("the call is open");
+            }
+            let entries = engine.read(&at(name), Seq(0), 100).await.expect("they are there");
+            let erased: Vec<Seq> =
+                entries.iter().filter(|it| it.original().erased.is_some()).map(|it| it.seq).collect();
+            assert!(erased.contains(&Seq(4)) && !erased.contains(&Seq(2)), "{name}: {erased:?}");
+        }
+    });
+}
+
+#[test]
+fn a_body_that_was_changed_or_broken_behind_our_back_is_found() {
+    let folder = TempFolder::new();
+    let file = folder.path().join("a.db");
+    block_on(async {
+        let engine = Engine::over(Sqlite::open(&file).expect("a store"));
+        let call = lived(&engine, &at("talk")).await;
+        engine.erase_entries(&at("talk"), vec![Seq(1)]).await.expect("it is there");
+        assert_eq!(engine.check(|_| ()).await.expect("it can be checked").findings, []);
+        let file = rusqlite::Connection::open(&file).expect("it is a database");
+        for (from, to) in [("Be brief.", "Be long."), (r#""role":"system""#, r#""rule":"system""#)] {
+            let changed = file.execute("UPDATE text SET body = replace(body, ?1, ?2)", [from, to]).expect("it is");
+            assert!(changed > 0);
+            let findings = engine.check(|_| ()).await.expect("it can be checked").findings;
+            assert_eq!(findings.len(), 1, "{findings:?}");
+            assert!(findings[0].what.contains("#0"), "{findings:?}");
+        }
+        let broken = engine.preview(&at("talk"), &call).await.expect_err("it can't be read");
+        assert!(broken.is_corrupt() && broken.to_string().contains("#0"), "{broken}");
     });
 }
 

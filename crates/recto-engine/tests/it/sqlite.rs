@@ -23,8 +23,10 @@ fn words(count: usize) -> Vec<NewRow> {
     (0..count).map(|at| user(&format!("words {at} {}", "x".repeat(500)))).collect()
 }
 
-fn hash(row: &Row) -> Option<Digest> {
-    row.large.is_empty().then(|| Digest::of(row.body.as_bytes()))
+fn hash(row: &Row) -> Digest {
+    // Rows with large texts, and what is left of erased ones, are made up by hand here.
+    let is_plain = row.large.is_empty() && !row.is_erased;
+    if is_plain { Digest::of(row.body.as_bytes()) } else { row.hash }
 }
 
 async fn checked(store: &Sqlite) -> Report {
@@ -411,6 +413,10 @@ async fn a_backup_of_one_moment_is_made_while_others_write_and_can_be_put_back()
     assert!(store.backup(&backup, Existing::Refuse).await.unwrap_err().is_exists());
     fs::create_dir(folder.path().join("new")).unwrap();
     Sqlite::restore(&backup, &other, Existing::Refuse).unwrap();
+    let deep = folder.path().join("a/new/folder/store.db");
+    Sqlite::restore(&backup, &deep, Existing::Refuse).unwrap();
+    let same = Sqlite::open(&other).unwrap().all("a").await;
+    assert_eq!(Sqlite::open(&deep).unwrap().all("a").await, same);
     assert!(Sqlite::restore(&backup, &other, Existing::Refuse).unwrap_err().is_exists());
     let restored = Sqlite::open(&other).unwrap();
     let (rows, all) = (restored.all("a").await, store.all("a").await);

@@ -89,6 +89,12 @@ impl Tenancy {
         }
         check_dense("decision", row.ordinal + 1, commit.decisions.iter().map(|it| it.ordinal))?;
         check_dense("call", row.turns, commit.turns.iter().map(|it| it.turn))?;
+        if let Some(missing) = commit.erase.iter().find(|it| !held.rows.contains_key(&it.seq)) {
+            return Err(no_entry(missing.seq, id));
+        }
+        for remains in commit.erase {
+            held.erase_entry(remains);
+        }
         for (digest, text) in commit.contents {
             held.contents.entry(digest).or_insert(Content { text, rows: 0, is_kept: true }).is_kept = true;
         }
@@ -159,6 +165,17 @@ impl Tenancy {
         held.check_records(std::slice::from_ref(&record))?;
         held.records.insert((record.kind, record.key.clone()), record);
         held.version += 1;
+        Ok(())
+    }
+
+    pub(super) fn adopt(&mut self, id: &ConversationId, record: Record) -> Result<(), Error> {
+        let held = self.live_mut(id)?;
+        check_name("record", &record.key)?;
+        let key = (record.kind, record.key.clone());
+        if held.records.get(&key).is_none_or(|there| there.version < record.version) {
+            held.records.insert(key, record);
+            held.version += 1;
+        }
         Ok(())
     }
 

@@ -73,11 +73,11 @@ impl Report {
 }
 
 impl Sqlite {
-    /// Checks the whole file. `hash` says what identifies an entry's body, if it can be told; `progress` hears how many
-    /// entries were checked.
+    /// Checks the whole file. `hash` says what identifies an entry's body, or what is left of it: it must be the row's own
+    /// hash. `progress` hears how many entries were checked.
     pub async fn check(
         &self,
-        hash: impl Fn(&Row) -> Option<Digest> + Send + 'static,
+        hash: impl Fn(&Row) -> Digest + Send + 'static,
         mut progress: impl FnMut(u64) + Send + 'static,
     ) -> Result<Report, Error> {
         let (path, is_read_only) = (self.path.clone(), self.writer.is_none());
@@ -89,7 +89,7 @@ impl Sqlite {
     }
 }
 
-type Hash<'a> = &'a dyn Fn(&Row) -> Option<Digest>;
+type Hash<'a> = &'a dyn Fn(&Row) -> Digest;
 
 fn check(db: &Connection, path: &Path, hash: Hash<'_>, progress: &mut dyn FnMut(u64)) -> Result<Report, Error> {
     let length = |path: &Path| fs::metadata(path).map_or(0, |file| file.len());
@@ -196,7 +196,7 @@ fn entries(
             if !follows(&tally, row) {
                 report.find(Some(id), format!("the sums of entry {} do not follow from those before it", row.seq));
             }
-            if !row.is_erased && hash(row).is_some_and(|hash| hash != row.hash) {
+            if hash(row) != row.hash {
                 report.find(Some(id), format!("the body of entry {} is not the one that was appended", row.seq));
             }
             for (digest, text) in &row.large {

@@ -246,7 +246,7 @@ fn holders(db: &Connection, n: i64, seq: i64) -> Result<Vec<i64>, Error> {
 }
 
 /// Erases one entry of one conversation; whether it had a body, if it is there at all.
-fn entry(db: &Connection, n: i64, remains: &Remains) -> Result<Option<bool>, Error> {
+pub(super) fn entry(db: &Connection, n: i64, remains: &Remains) -> Result<Option<bool>, Error> {
     let seq = integer(remains.seq.0);
     let mut statement = db.prepare_cached(ENTRY)?;
     let found: Option<(bool, Option<Vec<u8>>, i64)> =

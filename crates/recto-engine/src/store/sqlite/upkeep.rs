@@ -1,6 +1,6 @@
 //! Backups while others write, putting one back, and giving room back to the disk.
 
-use super::{Sqlite, fault, new_file, schema};
+use super::{Sqlite, fault, make_folder, new_file, schema};
 use crate::error::{Error, Kind};
 use rusqlite::Connection;
 use std::fs::{self, File};
@@ -40,6 +40,8 @@ impl Sqlite {
         }
         if is_there {
             settle(to)?;
+        } else {
+            make_folder(to)?;
         }
         copy(&connection, to, existing)
     }

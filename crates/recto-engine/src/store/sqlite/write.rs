@@ -1,5 +1,6 @@
 //! Writing: each function is one job of the thread that writes, within a transaction.
 
+use super::erase;
 use super::found::{
     Found, blob, digest, empty_text, integer, integer_or_none, name_key, place, put_text, whole, write_strands,
     write_tally,
@@ -173,6 +174,10 @@ pub(super) fn commit(
     }
     check_dense("decision", lens.row.ordinal + 1, commit.decisions.iter().map(|it| it.ordinal))?;
     check_dense("call", lens.row.turns, commit.turns.iter().map(|it| it.turn))?;
+    for remains in &commit.erase {
+        let gone = || Kind::NotFound { what: format!("entry {} in conversation {:?}", remains.seq, id.as_str()) };
+        erase::entry(db, found.n, remains)?.ok_or_else(gone)?;
+    }
     for (digest, text) in &commit.contents {
         put_content(db, found.n, *digest, text, Holder::Call)?;
     }
@@ -266,17 +271,35 @@ pub(super) fn keep(db: &Connection, tenant: &Tenant, id: &ConversationId, record
     wrote(db, found.n, None)
 }
 
+/// Writes a record as it was kept elsewhere.
+pub(super) fn adopt(db: &Connection, tenant: &Tenant, id: &ConversationId, record: &Record) -> Result<(), Error> {
+    let found = Found::live(db, tenant, id)?;
+    if record_version(db, found.n, record)? >= record.version {
+        return Ok(());
+    }
+    replace_record(db, found.n, record)?;
+    wrote(db, found.n, None)
+}
+
 fn put_record(db: &Connection, n: i64, record: &Record) -> Result<(), Error> {
-    check_name("record", &record.key)?;
-    let kind = lens::record_number(record.kind);
-    let mut statement = db.prepare_cached(RECORD_VERSION)?;
-    let there = statement.query_row(params![n, kind, &*record.key], |row| row.get::<_, i64>(0)).optional()?;
-    let there = whole(there.unwrap_or(0))?;
+    let there = record_version(db, n, record)?;
     if record.version != there + 1 {
         let what = format!("record {:?} has version {there}, not the one before this", &*record.key);
         return Err(Kind::Conflict { what, hint: "read it again, then write again".into() }.into());
     }
-    let version = integer(record.version);
+    replace_record(db, n, record)
+}
+
+/// The version of a record that is there; 0 if there is none.
+fn record_version(db: &Connection, n: i64, record: &Record) -> Result<u64, Error> {
+    check_name("record", &record.key)?;
+    let mut statement = db.prepare_cached(RECORD_VERSION)?;
+    let key = params![n, lens::record_number(record.kind), &*record.key];
+    whole(statement.query_row(key, |row| row.get::<_, i64>(0)).optional()?.unwrap_or(0))
+}
+
+fn replace_record(db: &Connection, n: i64, record: &Record) -> Result<(), Error> {
+    let (kind, version) = (lens::record_number(record.kind), integer(record.version));
     db.prepare_cached(PUT_RECORD)?.execute(params![n, kind, &*record.key, version, &*record.body])?;
     Ok(())
 }

@@ -168,3 +168,25 @@ pub(super) async fn a_place_that_a_fork_has_filled_is_its_own<S: Store>(store: S
     assert_eq!(store.all("b").await[1].hash, user("between").hash);
     assert!(!store.all("b").await[1].is_erased);
 }
+
+pub(super) async fn bodies_may_go_with_the_decision_that_replaces_them_or_not_at_all<S: Store>(store: S) {
+    store.make(new("a")).await;
+    store.say("a", vec![user("one"), long('x'), user("three")]).await;
+    let going = |seqs: &[u64], expect| Commit {
+        erase: seqs.iter().map(|&seq| remains(seq)).collect(),
+        ..commit(expect, vec![decision(1, 0, DecisionKind::Entry, 1)])
+    };
+    let stale = store.decide("a", going(&[1], row_of(0, 7))).await.unwrap_err();
+    assert!(stale.is_conflict(), "{stale}");
+    assert!(store.decide("a", going(&[1, 9], row_of(0, 0))).await.unwrap_err().is_not_found());
+    assert!(store.all("a").await.iter().all(|row| !row.is_erased));
+    store.decide("a", going(&[1], row_of(0, 0))).await.unwrap();
+    let rows = store.all("a").await;
+    assert_eq!(rows.iter().map(|row| row.is_erased).collect::<Vec<_>>(), [false, true, false]);
+    assert_eq!((rows[1].hash, rows[1].large.len()), (long('x').hash, 0));
+    // What a fork shares with another is not its own to erase this way.
+    store.make(fork("b", "a", Some(2))).await;
+    let shared = store.decide("b", Commit { decisions: Vec::new(), ..going(&[0], row_of(0, 1)) }).await.unwrap_err();
+    assert!(shared.is_not_found(), "{shared}");
+    assert!(!store.all("a").await[0].is_erased);
+}

@@ -103,7 +103,7 @@ pub(crate) fn call(name: &str, turn: u64) -> OpenCall {
 }
 
 pub(crate) fn commit(expect: ReaderRow, decisions: Vec<DecisionRow>) -> Commit {
-    Commit { expect, decisions, contents: Vec::new(), turns: Vec::new(), open: None, at: NOW }
+    Commit { expect, decisions, contents: Vec::new(), turns: Vec::new(), erase: Vec::new(), open: None, at: NOW }
 }
 
 pub(crate) fn opening(expect: ReaderRow, name: &str) -> Commit {

@@ -19,6 +19,23 @@ pub(super) async fn a_record_is_replaced_by_the_next_version_only<S: Store>(stor
     assert_eq!(kept, [record(RecordKind::Session, "s", 2)]);
 }
 
+pub(super) async fn a_record_from_elsewhere_keeps_its_version_and_replaces_no_newer_one<S: Store>(store: S) {
+    let a = name("a");
+    store.make(new("a")).await;
+    let adopt = async |version: u64| store.adopt(&tenant(), &a, record(RecordKind::Session, "s", version)).await;
+    let version = async || store.kept(&tenant(), &a, RecordKind::Session).await.unwrap()[0].version;
+    adopt(1_000_000).await.unwrap();
+    assert_eq!(version().await, 1_000_000);
+    for older in [7, 1_000_000] {
+        adopt(older).await.unwrap();
+        assert_eq!(version().await, 1_000_000);
+    }
+    adopt(1_000_007).await.unwrap();
+    store.keep(&tenant(), &a, record(RecordKind::Session, "s", 1_000_008)).await.unwrap();
+    assert_eq!(version().await, 1_000_008);
+    assert!(store.adopt(&tenant(), &name("b"), record(RecordKind::Note, "n", 1)).await.unwrap_err().is_not_found());
+}
+
 pub(super) async fn records_are_listed_by_kind_in_the_order_of_their_keys<S: Store>(store: S) {
     let a = name("a");
     store.make(new("a")).await;

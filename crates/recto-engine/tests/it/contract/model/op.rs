@@ -290,6 +290,7 @@ impl What {
             decisions: (row.ordinal + 1..).zip(decisions).map(|(it, made)| decided(it, row, *made)).collect(),
             contents: content.iter().flat_map(|letter| long(*letter).large).collect(),
             turns: (row.turns..row.turns + u64::from(*turns)).map(|it| turn_at(it, head, at)).collect(),
+            erase: Vec::new(),
             open: open.map(|ticket| call(&ticket.to_string(), row.turns + u64::from(*turns))),
             at,
         }
