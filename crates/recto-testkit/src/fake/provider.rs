@@ -123,6 +123,8 @@ pub struct Exchange {
     pub refusal: Option<Refusal>,
     /// How many thinking blocks were left out without a word.
     pub dropped: usize,
+    /// Responses: every item that the model read, with those that the provider had kept.
+    pub items: Vec<Value>,
     /// The usage, in the provider's spelling; null if there is none.
     pub usage: Value,
 }
@@ -139,10 +141,18 @@ pub struct Provider {
     log: Vec<Exchange>,
 }
 
+/// What the log tells besides the answer.
+#[derive(Debug, Default)]
+struct Seen {
+    dropped: usize,
+    items: Vec<Value>,
+}
+
 /// What is known of a request that was taken.
 struct Taken {
     prompt: Prompt,
     kept: Kept,
+    items: Vec<Value>,
 }
 
 impl Provider {
@@ -166,6 +176,11 @@ impl Provider {
         self.cache.forget(Some(lifetime));
     }
 
+    /// Forgets a stored response or a conversation, as if it had expired; returns whether there was one.
+    pub fn forget(&mut self, id: &str) -> bool {
+        self.issued.forget(id)
+    }
+
     /// Judges a body as [`super::check`] does, and by what was given out before. Nothing is answered or remembered.
     pub fn check(&self, api: Api, body: &[u8]) -> Result<(), Refusal> {
         let value = parse(api, body)?;
@@ -176,40 +191,53 @@ impl Provider {
 
     /// Answers a request and logs it.
     pub fn answer(&mut self, request: &Incoming) -> Answer {
-        let mut dropped = 0;
-        let outcome = self.route(request, &mut dropped);
-        self.logged(request, outcome, dropped)
+        let mut seen = Seen::default();
+        let outcome = self.route(request, &mut seen);
+        self.logged(request, outcome, seen)
     }
 
     /// Answers a request whose body was too large to read.
     pub(super) fn answer_too_large(&mut self, request: &Incoming) -> Answer {
-        self.logged(request, Err(too_large(api_of(&request.path))), 0)
+        self.logged(request, Err(too_large(api_of(&request.path))), Seen::default())
     }
 
-    fn logged(&mut self, request: &Incoming, outcome: Result<Answer, Refusal>, dropped: usize) -> Answer {
+    fn logged(&mut self, request: &Incoming, outcome: Result<Answer, Refusal>, seen: Seen) -> Answer {
         let (answer, refusal) = match outcome {
             Ok(answer) => (answer, None),
             Err(refusal) => (Answer::whole(refusal.status, &refusal.to_body()), Some(refusal)),
         };
         let usage = usage_of(&answer);
         let (status, text) = (answer.status, answer.text());
-        self.log.push(Exchange { request: request.clone(), status, answer: text, refusal, dropped, usage });
+        let Seen { dropped, items } = seen;
+        self.log.push(Exchange { request: request.clone(), status, answer: text, refusal, dropped, items, usage });
         answer
     }
 
-    fn route(&mut self, request: &Incoming, dropped: &mut usize) -> Result<Answer, Refusal> {
+    fn route(&mut self, request: &Incoming, seen: &mut Seen) -> Result<Answer, Refusal> {
         let path = request.path.split('?').next().unwrap_or_default();
         match (request.method.as_str(), path) {
-            ("POST", "/v1/chat/completions") => self.generate(Api::Chat, request, dropped),
-            ("POST", "/v1/responses") => self.generate(Api::Responses, request, dropped),
-            ("POST", "/v1/messages") => self.generate(Api::Messages, request, dropped),
+            ("POST", "/v1/chat/completions") => self.generate(Api::Chat, request, seen),
+            ("POST", "/v1/responses") => self.generate(Api::Responses, request, seen),
+            ("POST", "/v1/messages") => self.generate(Api::Messages, request, seen),
             ("POST", "/v1/responses/input_tokens") => self.count(Api::Responses, request),
+            ("POST", "/v1/conversations") => self.converse(request),
             ("POST", "/v1/messages/count_tokens") => self.count(Api::Messages, request),
             ("GET", "/v1/models") => Ok(Answer::whole(200, &models(request))),
             (method, _) => {
                 Err(Refusal::new(api_of(path), "path", format!("Invalid URL ({method} {path})")).with_status(404))
             }
         }
+    }
+
+    fn converse(&mut self, request: &Incoming) -> Result<Answer, Refusal> {
+        self.account(Api::Responses, request)?;
+        let value = parse(Api::Responses, &request.body)?;
+        responses::check_conversation(&Node::root(Api::Responses, &value))?;
+        let id = self.ids.next("conv_", 48);
+        self.issued.open(&id, value["items"].as_array().cloned().unwrap_or_default());
+        let metadata = value.get("metadata").cloned().unwrap_or(json!({}));
+        let made = json!({"id": id, "object": "conversation", "created_at": 1_790_000_000, "metadata": metadata});
+        Ok(Answer::whole(200, &made))
     }
 
     fn count(&mut self, api: Api, request: &Incoming) -> Result<Answer, Refusal> {
@@ -231,13 +259,13 @@ impl Provider {
         ))
     }
 
-    fn generate(&mut self, api: Api, request: &Incoming, dropped: &mut usize) -> Result<Answer, Refusal> {
+    fn generate(&mut self, api: Api, request: &Incoming, seen: &mut Seen) -> Result<Answer, Refusal> {
         self.account(api, request)?;
         let value = parse(api, &request.body)?;
         let body = Node::root(api, &value);
         check_parsed(&body, betas(request))?;
         let taken = self.take(&body)?;
-        *dropped = taken.kept.dropped.len();
+        *seen = Seen { dropped: taken.kept.dropped.len(), items: taken.items };
         let reply = match fills_cache_only(api, &value) {
             true => Reply::default(),
             false => self.script.pop_front().unwrap_or_else(|| echo(api, &value)),
@@ -285,16 +313,18 @@ impl Provider {
     fn read(&self, body: &Node<'_>) -> Result<Taken, Refusal> {
         let count = &self.settings.count;
         match body.api {
-            Api::Chat => Ok(Taken { prompt: prompt::of_chat(body.value, count), kept: Kept::default() }),
+            Api::Chat => {
+                Ok(Taken { prompt: prompt::of_chat(body.value, count), kept: Kept::default(), items: Vec::new() })
+            }
             Api::Responses => {
                 self.issued.check(body)?;
                 let items = self.issued.whole_input(body.value);
-                Ok(Taken { prompt: prompt::of_responses(body.value, &items, count), kept: Kept::default() })
+                Ok(Taken { prompt: prompt::of_responses(body.value, &items, count), kept: Kept::default(), items })
             }
             Api::Messages => {
                 let kept = self.signed.read(body, self.settings.binds_thinking)?;
                 let dropped: Vec<(usize, usize)> = kept.dropped.iter().map(|(at, inside, _)| (*at, *inside)).collect();
-                Ok(Taken { prompt: prompt::of_messages(body.value, &dropped, count), kept })
+                Ok(Taken { prompt: prompt::of_messages(body.value, &dropped, count), kept, items: Vec::new() })
             }
         }
     }
@@ -348,9 +378,7 @@ impl Provider {
             Api::Chat => {}
             Api::Responses => {
                 self.issued.remember(model, &list("output"));
-                if body["store"] != false {
-                    self.issued.store(whole["id"].as_str().unwrap_or_default(), body, &list("output"));
-                }
+                self.issued.store(whole["id"].as_str().unwrap_or_default(), body, &list("output"));
             }
             Api::Messages => {
                 let content = list("content");

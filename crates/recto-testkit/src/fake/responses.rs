@@ -7,11 +7,15 @@ use super::model::Gpt;
 use super::node::{Checked, Node};
 use super::{Refusal, chat, schema};
 
+/// The most items that a conversation is opened with.
+const OPENING_ITEMS_MAX: usize = 20;
 const NAME_CHARS_MAX: usize = 128;
 const OUTPUT_TOKENS_MIN: i64 = 16;
 
-const FIELDS: [&str; 31] = [
+// `client_metadata` is what Codex sends with every request.
+const FIELDS: [&str; 32] = [
     "background",
+    "client_metadata",
     "context_management",
     "conversation",
     "include",
@@ -94,6 +98,19 @@ pub(super) fn check(body: &Node<'_>) -> Checked {
 pub(super) fn check_counted(body: &Node<'_>) -> Checked {
     body.only(&COUNTED_FIELDS)?;
     prompt(body)
+}
+
+/// Checks the body of `POST /v1/conversations`.
+pub(super) fn check_conversation(body: &Node<'_>) -> Checked {
+    body.only(&["items", "metadata"])?;
+    let Some(items) = body.get("items") else { return Ok(()) };
+    let list = items.list()?;
+    if list.len() > OPENING_ITEMS_MAX {
+        let text =
+            format!("Invalid 'items': array too long. Expected an array with maximum length {OPENING_ITEMS_MAX}.");
+        return Err(items.refuse("shape", &text).coded("array_above_max_length"));
+    }
+    list.iter().try_for_each(|item| items::shape(item, body))
 }
 
 fn prompt(body: &Node<'_>) -> Checked {

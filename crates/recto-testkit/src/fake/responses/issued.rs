@@ -6,6 +6,8 @@ use super::items::not_found;
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 
+const NOT_NAMED: &str = "Invalid type for 'conversation': expected a conversation's ID or an object with one.";
+
 /// What one answer left behind.
 #[derive(Debug, Default)]
 pub(in super::super) struct Issued {
@@ -14,6 +16,7 @@ pub(in super::super) struct Issued {
     followers: HashMap<String, Follower>,     // reasoning item id, and what came behind it
     stored_items: HashSet<String>,
     stored: HashMap<String, Vec<Value>>, // response id, and every item up to its end
+    conversations: HashMap<String, Vec<Value>>, // conversation id, and every item in it
 }
 
 #[derive(Debug)]
@@ -49,18 +52,36 @@ impl Issued {
         }
     }
 
-    /// Keeps a response for `previous_response_id` and `item_reference`.
+    /// Keeps a response for `previous_response_id` and `item_reference`, and appends it to its conversation.
     pub(in super::super) fn store(&mut self, response: &str, body: &Value, output: &[Value]) {
-        let mut items = self.earlier(body);
-        items.extend(input_items(body));
+        let mut items = self.whole_input(body);
         items.extend(output.iter().cloned());
-        self.stored_items.extend(items.iter().filter_map(|item| item["id"].as_str()).map(str::to_owned));
-        self.stored.insert(response.to_owned(), items);
+        let is_kept = body["store"] != false;
+        if let Some(conversation) = conversation_of(body) {
+            self.conversations.insert(conversation.to_owned(), items.clone());
+        }
+        if is_kept || conversation_of(body).is_some() {
+            self.stored_items.extend(items.iter().filter_map(|item| item["id"].as_str()).map(str::to_owned));
+        }
+        if is_kept {
+            self.stored.insert(response.to_owned(), items);
+        }
+    }
+
+    /// Opens a conversation with these items.
+    pub(in super::super) fn open(&mut self, conversation: &str, items: Vec<Value>) {
+        self.conversations.insert(conversation.to_owned(), items);
+    }
+
+    /// Forgets a response or a conversation; returns whether there was one.
+    pub(in super::super) fn forget(&mut self, id: &str) -> bool {
+        self.stored.remove(id).is_some() | self.conversations.remove(id).is_some()
     }
 
     fn earlier(&self, body: &Value) -> Vec<Value> {
-        let previous = body["previous_response_id"].as_str();
-        previous.and_then(|id| self.stored.get(id)).cloned().unwrap_or_default()
+        let previous = body["previous_response_id"].as_str().and_then(|id| self.stored.get(id));
+        let conversation = conversation_of(body).and_then(|id| self.conversations.get(id));
+        previous.or(conversation).cloned().unwrap_or_default()
     }
 
     /// Returns everything the model reads: the items of earlier responses, then those of the request.
@@ -78,6 +99,14 @@ impl Issued {
             if !self.stored.contains_key(id) {
                 let text = format!("Previous response with id '{id}' not found.");
                 return Err(previous.refuse("R5", &text).coded("previous_response_not_found"));
+            }
+            self.pairs_with_earlier(body)?;
+        }
+        if let Some(conversation) = body.get("conversation") {
+            let Some(id) = conversation_of(body.value) else { return Err(conversation.refuse("shape", NOT_NAMED)) };
+            if !self.conversations.contains_key(id) {
+                let text = format!("Conversation with id '{id}' not found.");
+                return Err(Refusal::new(Api::Responses, "R5", text).with_status(404));
             }
             self.pairs_with_earlier(body)?;
         }
@@ -145,6 +174,12 @@ impl Issued {
         let node = Node { api: Api::Responses, value: &whole, path: "input".to_owned() };
         super::pairs(&node.entries(), false)
     }
+}
+
+/// Returns the conversation that a request names: by its id, or as an object with it.
+fn conversation_of(body: &Value) -> Option<&str> {
+    let conversation = &body["conversation"];
+    conversation.as_str().or_else(|| conversation["id"].as_str())
 }
 
 fn input_items(body: &Value) -> Vec<Value> {

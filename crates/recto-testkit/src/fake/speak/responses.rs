@@ -24,14 +24,19 @@ pub(in super::super) fn whole(saying: &mut Saying<'_>) -> Value {
     }
     let body = saying.body;
     let incomplete = saying.reply.stop.as_ref().map(|reason| json!({"reason": reason}));
-    json!({
+    let mut whole = json!({
         "id": saying.ids.next("resp_", 48), "object": "response", "created_at": 1_790_000_000,
         "status": if incomplete.is_some() { "incomplete" } else { "completed" },
         "incomplete_details": incomplete, "error": null, "model": saying.model(), "output": output,
         "instructions": body["instructions"], "previous_response_id": body["previous_response_id"],
         "store": body["store"] != false, "tools": body.get("tools").cloned().unwrap_or(json!([])),
         "usage": usage(saying),
-    })
+    });
+    if let Some(conversation) = body.get("conversation").filter(|given| !given.is_null()) {
+        let id = if conversation.is_string() { conversation } else { &conversation["id"] };
+        whole["conversation"] = json!({"id": id});
+    }
+    whole
 }
 
 fn message(id: String, content: Value) -> Value {

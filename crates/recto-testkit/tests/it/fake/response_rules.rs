@@ -173,3 +173,88 @@ fn a_stored_response_can_be_continued() {
     let unknown = with(&next(json!([user("x")])), &[("/previous_response_id", json!("resp_unknown"))]);
     replay_refused(&mut provider, &unknown, "R5");
 }
+
+#[test]
+fn a_response_that_is_continued_brings_its_items_but_not_its_instructions() {
+    let mut provider = Provider::default();
+    let stored = |input: Value, more: &[(&str, Value)]| with(&with(&body(input), &[("/store", json!(true))]), more);
+    let first = stored(json!([user("one")]), &[("/instructions", json!("be brief, be brief, be brief"))]);
+    let answer = ask(&mut provider, Api::Responses, &first).json();
+    let next = stored(json!([user("two")]), &[("/previous_response_id", answer["id"].clone())]);
+    ask(&mut provider, Api::Responses, &next);
+    let whole = json!([user("one"), answer["output"][0], user("two")]);
+    assert_eq!(json!(provider.log()[1].items), whole);
+    let again = ask(&mut provider, Api::Responses, &body(whole)).json();
+    assert_eq!(again["usage"]["input_tokens"], provider.log()[1].usage["input_tokens"]);
+    assert!(provider.forget(answer["id"].as_str().unwrap()));
+    assert!(!provider.forget("resp_never"));
+    replay_refused(&mut provider, &next, "R5");
+    let refusal = provider.log().last().unwrap().refusal.clone().unwrap();
+    assert_eq!(refusal.code.as_deref(), Some("previous_response_not_found"));
+}
+
+#[test]
+fn what_was_not_stored_cannot_be_continued() {
+    let mut provider = Provider::default();
+    let answer = ask(&mut provider, Api::Responses, &body(json!([user("one")]))).json();
+    let next = with(&body(json!([user("two")])), &[("/previous_response_id", answer["id"].clone())]);
+    replay_refused(&mut provider, &next, "R5");
+}
+
+fn conversation(provider: &mut Provider, opening: &Value) -> Value {
+    let answer = provider.answer(&Incoming::post("/v1/conversations", opening));
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    assert_eq!(answer.json()["object"], "conversation");
+    answer.json()["id"].clone()
+}
+
+#[test]
+fn a_conversation_grows_by_input_and_output() {
+    let mut provider = Provider::default();
+    let id = conversation(&mut provider, &json!({"items": [user("zero")]}));
+    assert!(id.as_str().unwrap().starts_with("conv_"));
+    let within = |input: Value| with(&body(input), &[("/conversation", id.clone())]);
+    provider.push(Reply::default().call("f", "{}"));
+    let first = ask(&mut provider, Api::Responses, &within(json!([user("one")]))).json();
+    assert_eq!(first["conversation"], json!({"id": id}));
+    let call_id = first["output"][0]["call_id"].as_str().unwrap();
+    replay_refused(&mut provider, &within(json!([user("two")])), "R1");
+    replay_refused(&mut provider, &within(json!([output("call_x"), output(call_id)])), "R2");
+    provider.push(Reply::error(500, json!({"error": {"message": "no"}})));
+    let by_object = with(&body(json!([output(call_id)])), &[("/conversation", json!({"id": id}))]);
+    assert_eq!(provider.answer(&Incoming::post("/v1/responses", &by_object)).status, 500);
+    let second = ask(&mut provider, Api::Responses, &by_object).json();
+    ask(&mut provider, Api::Responses, &within(json!([user("three")])));
+    let last = provider.log().last().unwrap();
+    let whole = [
+        user("zero"),
+        user("one"),
+        first["output"][0].clone(),
+        output(call_id),
+        second["output"][0].clone(),
+        user("three"),
+    ];
+    assert_eq!(last.items, whole, "what was refused or failed was not appended");
+}
+
+#[test]
+fn a_conversation_that_is_not_there_is_not_found() {
+    let mut provider = Provider::default();
+    let id = conversation(&mut provider, &json!({}));
+    let named = |id: &Value| with(&body(json!([user("x")])), &[("/conversation", id.clone())]);
+    ask(&mut provider, Api::Responses, &named(&id));
+    let other = conversation(&mut provider, &json!({}));
+    ask(&mut provider, Api::Responses, &named(&other));
+    assert_eq!(provider.log().last().unwrap().items, [user("x")], "conversations are apart");
+    assert!(provider.forget(id.as_str().unwrap()));
+    for gone in [&id, &json!("conv_never")] {
+        let answer = provider.answer(&Incoming::post("/v1/responses", &named(gone)));
+        let text = format!("Conversation with id '{}' not found.", gone.as_str().unwrap());
+        assert_eq!((answer.status, &answer.json()["error"]["message"]), (404, &json!(text)));
+    }
+    replay_refused(&mut provider, &named(&json!(7)), "shape");
+    let wrong = provider.answer(&Incoming::post("/v1/conversations", &json!({"input": "x"})));
+    assert_eq!(wrong.status, 400);
+    let many: Vec<Value> = (0..21).map(|_| user("x")).collect();
+    assert_eq!(provider.answer(&Incoming::post("/v1/conversations", &json!({"items": many}))).status, 400);
+}
