@@ -2,6 +2,7 @@
 //! of which the branch that ends last is read.
 
 pub(super) mod lines;
+mod since;
 pub(super) mod steps;
 mod tree;
 mod write;
@@ -16,7 +17,8 @@ use serde_json::value::RawValue;
 use steps::Steps;
 use tree::Branch;
 
-pub use write::session;
+pub use since::{Since, since};
+pub use write::{session, user_line};
 
 /// How many lines are looked at to tell what a file is.
 const LINES_SEEN_MAX: usize = 200;

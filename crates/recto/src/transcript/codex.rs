@@ -4,6 +4,7 @@
 //! that one said.
 
 mod read;
+mod since;
 mod write;
 
 use crate::entry::{Entry, Role, Text};
@@ -11,6 +12,7 @@ use serde_json::json;
 
 pub use read::fork_of;
 pub(crate) use read::{is_rollout, read};
+pub use since::{Begun, Since, begun, since};
 pub use write::session;
 
 /// The program's own instructions, which stand in the head of a rollout.

@@ -3,8 +3,8 @@
 use recto::entry::{Arguments, Call, Millis, Origin, Piece, Reasoning, ToolResult};
 use recto::error::Place;
 use recto::transcript::{Conversation, codex, read};
-use recto::wire::openai_responses as wire;
-use recto::{Entry, Part, Policy, Reader, Request, Role, Target, Tokenizer, compile};
+use recto::wire::{Usage, openai_responses as wire};
+use recto::{Entry, Part, Policy, Reader, Request, Role, Target, Tokenizer, Tokens, compile};
 use recto_testkit::shared;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -283,13 +283,19 @@ fn a_fork_says_whose_history_it_lacks_unless_it_is_an_old_one() {
 }
 
 #[test]
-fn a_last_line_may_be_cut_off_and_no_other() {
+fn a_line_may_be_cut_off_and_broken_in_no_other_way() {
     let text = file(&[meta(), said("user", "one"), said("assistant", "two")]);
     for cut in 1..said("assistant", "two").to_string().len() {
         let read = only(&text[..text.len() - 1 - cut]);
         let is_cut = |note: &String| note == "the last line is cut off and was left out";
         assert!(read.notes.iter().any(is_cut) && read.entries.len() == 2, "{cut}: {read:?}");
     }
+    // The program was stopped while it wrote, and has gone on behind that.
+    let stopped =
+        format!("{}\n{}\n{}\n{}\n", meta(), &said("user", "lost").to_string()[..90], said("user", "one"), "{");
+    let found = only(&stopped);
+    assert_eq!(found.entries.len(), 2);
+    assert_eq!(found.notes, ["1 line cut off and left out", "the last line is cut off and was left out"]);
     let broken = text.replacen("\"one\"", "\"one", 1);
     let error = read(&broken).unwrap_err();
     assert_eq!(error.place().map(|place| place.line), Some(2), "{error}");
@@ -407,4 +413,136 @@ fn the_programs_own_prompt_is_not_said_twice() {
     let foreign = codex::session(&[Entry::system("Be kind."), Entry::user("hi")], "t", "/work", Millis(0));
     assert!(foreign.lines().next().is_some_and(|meta| !meta.contains("Be kind.")));
     assert_eq!(foreign.lines().count(), 3);
+}
+
+fn event(payload: Value) -> Value {
+    record("event_msg", payload)
+}
+
+fn noted(role: &str, text: &str, kinds: &[&str]) -> Value {
+    let mut item = said(role, text);
+    item["payload"]["internal_chat_message_metadata_passthrough"]["content_item_kinds"] = json!(kinds);
+    item
+}
+
+#[test]
+fn behind_a_mark_stands_what_was_said_and_nothing_that_the_program_told_by_itself() {
+    let head = file(&[meta(), said("user", "before"), said("assistant", "yes")]);
+    let records = [
+        event(json!({"type": "task_started"})),
+        said("developer", "<permissions instructions>"),
+        noted("user", "# odd words of its own", &["agents_md.instructions", "environments.environment_context"]),
+        said("user", "<environment_context>\n</environment_context>"),
+        record("turn_context", json!({"model": "gpt-5.5"})),
+        noted("user", "<environment_context> is what I ask about", &["user.text"]),
+        item(json!({"type": "function_call", "call_id": "c", "name": "ls", "arguments": "{}"})),
+        item(json!({"type": "function_call_output", "call_id": "c", "output": "a.txt"})),
+        record("compacted", json!({"message": "shorter"})),
+        record("unheard_of", json!({})),
+        noted("assistant", "done", &["unknown"]),
+        event(json!({"type": "task_complete", "last_agent_message": "done"})),
+    ];
+    let since = codex::since(&file(&records)).unwrap();
+    assert_eq!((since.is_answered, since.goes_back, since.model.as_deref()), (true, false, Some("gpt-5.5")));
+    assert_eq!(since.bytes, file(&records).len());
+    let roles: Vec<Role> = since.entries.iter().map(|entry| entry.role).collect();
+    assert_eq!(roles, [Role::User, Role::Assistant, Role::Tool, Role::Assistant]);
+    // Reading all of the file finds the same.
+    let without: Vec<Value> = records.iter().filter(|it| it["type"] != "compacted").cloned().collect();
+    let whole = only(&format!("{head}{}", file(&without)));
+    assert_eq!(whole.entries[whole.entries.len() - 3..], since.entries[1..]);
+    assert_eq!(codex::since(&head).unwrap().entries.len(), 2, "all of a file stands behind its beginning");
+    assert_eq!(codex::since("").unwrap(), codex::Since::default());
+}
+
+#[test]
+fn a_turn_is_answered_once_it_came_to_its_end_without_an_error() {
+    let complete = |more: Value| {
+        let mut payload = json!({"type": "task_complete"});
+        payload.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        event(payload)
+    };
+    let (start, words, answer) = (event(json!({"type": "task_started"})), said("user", "x"), said("assistant", "y"));
+    let call = item(json!({"type": "function_call", "call_id": "c", "name": "ls", "arguments": "{}"}));
+    let cases = [
+        (vec![&start, &words, &answer], None, false),
+        (vec![&start, &words, &answer], Some(complete(json!({}))), true),
+        (vec![&start, &words, &answer], Some(complete(json!({"error": null}))), true),
+        (vec![&start, &words], Some(complete(json!({"error": {"message": "no"}}))), false),
+        (vec![&start, &words, &answer], Some(complete(json!({"error": {"message": "no"}}))), false),
+        (vec![&start, &words, &answer], Some(event(json!({"type": "turn_aborted"}))), false),
+        (vec![&start, &words, &call], Some(complete(json!({}))), false),
+        (vec![&start, &words], Some(complete(json!({}))), false),
+        // Files that others wrote tell nothing of turns.
+        (vec![&words, &answer], None, true),
+        (vec![&words], None, false),
+    ];
+    for (records, end, expected) in cases {
+        let records: Vec<Value> = records.into_iter().cloned().chain(end).collect();
+        assert_eq!(codex::since(&file(&records)).unwrap().is_answered, expected, "{records:?}");
+    }
+}
+
+#[test]
+fn what_a_turn_used_is_told_apart_from_what_the_thread_did() {
+    let spent =
+        |input: u64, output: u64| json!({"input_tokens": input, "cached_input_tokens": 1, "output_tokens": output});
+    let usage = |input, cached, output| {
+        let (input, cached, output) = (Tokens(input), Tokens(cached), Tokens(output));
+        Some(Usage { input, cached, written: Tokens(0), output })
+    };
+    let used = |records: &[Value]| codex::since(&file(records)).unwrap().usage;
+    let told =
+        |usage: Value| record("token_usage_record", json!({"usage": usage, "thread_token_usage": spent(900, 90)}));
+    assert_eq!(used(&[told(spent(10, 2)), told(spent(20, 3))]), usage(30, 2, 5));
+    // Older versions tell sums only, and some more than once.
+    let counted = |total: Value, last: Value| {
+        event(json!({"type": "token_count", "info": {"total_token_usage": total, "last_token_usage": last}}))
+    };
+    let first =
+        counted(json!({"input_tokens": 110, "output_tokens": 12}), json!({"input_tokens": 10, "output_tokens": 2}));
+    let last =
+        counted(json!({"input_tokens": 130, "output_tokens": 15}), json!({"input_tokens": 20, "output_tokens": 3}));
+    let none = event(json!({"type": "token_count", "info": null}));
+    assert_eq!(used(&[none.clone(), first.clone(), last.clone(), last, none.clone()]), usage(30, 0, 5));
+    assert_eq!(used(&[first]), usage(10, 0, 2));
+    assert_eq!(used(&[none]), None);
+}
+
+#[test]
+fn turns_that_were_taken_back_are_gone_also_those_before_the_mark() {
+    let back = |turns: u64| event(json!({"type": "thread_rolled_back", "num_turns": turns}));
+    let records = [said("user", "one"), said("assistant", "1"), said("user", "two"), said("assistant", "2")];
+    let after = |turns| codex::since(&file(&[&records[..], &[back(turns)]].concat())).unwrap();
+    assert_eq!((after(1).entries.len(), after(1).goes_back), (2, false));
+    assert_eq!((after(2).entries.len(), after(2).goes_back), (0, false));
+    assert_eq!((after(3).entries.len(), after(3).goes_back), (0, true));
+}
+
+#[test]
+fn what_was_read_ends_before_a_line_that_is_cut_off() {
+    let text = file(&[said("user", "one"), said("assistant", "two")]);
+    let cut = &said("user", "three").to_string()[..100];
+    let since = codex::since(&format!("{text}{cut}")).unwrap();
+    assert_eq!((since.entries.len(), since.bytes), (2, text.len()));
+    // Whole, but for the end of its line.
+    let whole = text.trim_end();
+    assert_eq!(codex::since(whole).unwrap().bytes, whole.len());
+    // The program ends the line and goes on behind it.
+    let since = codex::since(&format!("{cut}\n{text}")).unwrap();
+    assert_eq!((since.entries.len(), since.bytes), (2, cut.len() + 1 + text.len()));
+    let error = codex::since(&format!("{text}{{{{\n")).unwrap_err();
+    assert_eq!(error.place().map(|place| place.line), Some(3), "{error}");
+}
+
+#[test]
+fn a_session_says_how_it_was_begun() {
+    let begun = codex::begun(&file(&[meta()])).unwrap();
+    assert_eq!((begun.base.as_deref(), begun.source), (Some("be Codex"), None));
+    let seeded = codex::session(&[Entry::user("hi")], "t", "/work", Millis(0));
+    assert_eq!(codex::begun(&seeded), Some(codex::Begun::default()));
+    let ours = record("session_meta", json!({"id": "t", "thread_source": "recto", "base_instructions": null}));
+    assert_eq!(codex::begun(&file(&[ours])).unwrap().source.as_deref(), Some("recto"));
+    assert_eq!(codex::begun("nothing"), None);
+    assert_eq!(codex::begun(&file(&[said("user", "x")])), None);
 }

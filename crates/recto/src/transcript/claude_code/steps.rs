@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use std::collections::HashMap;
 
 /// What the program calls a model that is none.
-const SYNTHETIC: &str = "<synthetic>";
+pub(super) const SYNTHETIC: &str = "<synthetic>";
 
 /// Gathers entries.
 pub(crate) struct Steps<'s, 't> {

@@ -131,12 +131,12 @@ fn message_id(line: &Line<'_>) -> Option<String> {
 
 /// The ids of calls that a line makes, and of those that it answers.
 #[derive(Default)]
-struct Named {
+pub(super) struct Named {
     made: Vec<String>,
-    answered: Vec<String>,
+    pub(super) answered: Vec<String>,
 }
 
-fn named_calls(line: &Line<'_>) -> Named {
+pub(super) fn named_calls(line: &Line<'_>) -> Named {
     let mut named = Named::default();
     let Some(message) = line.value::<Fields<'_>>("message") else { return named };
     let blocks: Vec<&RawValue> =

@@ -9,7 +9,7 @@ use crate::view::shape::LATE_SYSTEM;
 use crate::wire::anthropic::encode_unasked;
 use crate::wire::call_id;
 use crate::wire::write::{field, raw, string};
-use serde_json::Map;
+use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
@@ -35,6 +35,36 @@ pub fn session(entries: &[Entry], session_id: &str, cwd: &str, at: Millis) -> St
         rest = later;
     }
     String::from_utf8(writing.out).expect("JSON is written as UTF-8")
+}
+
+/// Writes what is said in the user's place as the line that the program reads on its input: one message with this UUID,
+/// whoever spoke. `None` if there is nothing in it that could be said.
+pub fn user_line(said: &[Message], uuid: &str) -> Option<String> {
+    // Of nothing, a page would still make a word of the user's.
+    if said.iter().all(|message| message.parts.is_empty()) {
+        return None;
+    }
+    let messages =
+        said.iter().map(|it| Message { role: in_users_place(it.role), ..marked(it.role, &it.parts, &it.extra) });
+    let messages = messages.collect();
+    let page = Page { mode: Mode::Full, messages, tools: None, format: None, marks: Vec::new(), output: Tokens(0) };
+    let written = encode_unasked(&page);
+    let arrays = written.iter().filter_map(|it| it.content.strip_prefix('[')?.strip_suffix(']'));
+    let blocks = arrays.filter(|blocks| !blocks.is_empty()).collect::<Vec<_>>().join(",");
+    if blocks.is_empty() {
+        return None;
+    }
+    let mut out = Vec::with_capacity(blocks.len() + 120);
+    field(&mut out, r#"{"type":"user","uuid":"#, uuid);
+    raw(&mut out, r#","message":{"role":"user","content":["#);
+    raw(&mut out, &blocks);
+    raw(&mut out, "]}}\n");
+    Some(String::from_utf8(out).expect("JSON is written as UTF-8"))
+}
+
+/// A result without its call is told as text; everybody else's words are the user's.
+fn in_users_place(role: Role) -> Role {
+    if role == Role::Tool { Role::Tool } else { Role::User }
 }
 
 struct Writing<'w> {
@@ -139,20 +169,25 @@ fn model_of(entry: &Entry) -> Option<&str> {
 }
 
 fn message(entry: &Entry) -> Message {
+    marked(entry.role, &entry.parts, &entry.extra)
+}
+
+/// A message of these parts; instructions are marked words of the user's.
+fn marked(role: Role, parts: &[Part], extra: &Map<String, Value>) -> Message {
     let marked = |part: &Part| match part {
-        Part::Text { text } if entry.role == Role::System && !text.trim().is_empty() => {
+        Part::Text { text } if role == Role::System && !text.trim().is_empty() => {
             Part::text(format!("{LATE_SYSTEM}{text}"))
         }
         part => part.clone(),
     };
     Message {
-        role: if entry.role == Role::System { Role::User } else { entry.role },
+        role: if role == Role::System { Role::User } else { role },
         author: None,
-        parts: entry.parts.iter().map(marked).collect(),
+        parts: parts.iter().map(marked).collect(),
         seq: None,
         cost: Tokens(0),
         digest: Digest::default(),
-        extra: entry.extra.clone().into_iter().filter(|(name, _)| name == "anthropic").collect::<Map<_, _>>(),
+        extra: extra.clone().into_iter().filter(|(name, _)| name == "anthropic").collect(),
     }
 }
 

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 /// Kinds of records that say nothing to the model.
 const SILENT: &[&str] = &["event_msg", "world_state", "token_usage_record", "inter_agent_communication"];
 /// Kinds of items that are taken.
-const ITEMS: &[&str] = &[
+pub(super) const ITEMS: &[&str] = &[
     "message",
     "reasoning",
     "function_call",
@@ -44,19 +44,25 @@ const ITEMS: &[&str] = &[
 const CONTEXT: &[&str] = &["<environment_context>", "<user_instructions>", "# AGENTS.md instructions"];
 
 #[derive(Deserialize)]
-struct Line<'t> {
+pub(super) struct Line<'t> {
     #[serde(default)]
     timestamp: Option<String>,
     #[serde(default)]
     ordinal: Option<u64>,
     #[serde(rename = "type")]
-    kind: String,
+    pub(super) kind: String,
     #[serde(borrow)]
-    payload: &'t RawValue,
+    pub(super) payload: &'t RawValue,
+}
+
+impl Line<'_> {
+    pub(super) fn at(&self) -> Option<Millis> {
+        self.timestamp.as_deref().and_then(time::parsed)
+    }
 }
 
 #[derive(Deserialize)]
-struct Meta {
+pub(super) struct Meta {
     #[serde(default)]
     id: Option<Text>,
     #[serde(default)]
@@ -65,6 +71,26 @@ struct Meta {
     forked_from_ordinal_exclusive: Option<u64>,
     #[serde(default)]
     base_instructions: Option<Instructions>,
+    #[serde(default)]
+    pub(super) thread_source: Option<Text>,
+}
+
+impl Meta {
+    /// The head of a rollout; `None` if its first line is none.
+    pub(super) fn of(text: &str) -> Option<Meta> {
+        let first = text.lines().find(|line| !line.trim().is_empty())?;
+        let line: Line<'_> = serde_json::from_str(first).ok()?;
+        serde_json::from_str(line.payload.get()).ok().filter(|_| line.kind == "session_meta")
+    }
+
+    /// The instructions that a session was begun with.
+    pub(super) fn begun_with(&self) -> Option<Text> {
+        let text = self.base_instructions.as_ref().and_then(|it| match it {
+            Instructions::Text(text) | Instructions::Object { text: Some(text) } => Some(text.clone()),
+            Instructions::Object { text: None } | Instructions::Other(_) => None,
+        });
+        text.filter(|text| !text.is_empty())
+    }
 }
 
 #[derive(Deserialize)]
@@ -86,38 +112,45 @@ pub(crate) fn is_rollout(text: &str) -> bool {
 /// Returns the rollout that a rollout forks from, and the number of the first record there that it does not go on from.
 /// Older ones hold what they forked from themselves.
 pub fn fork_of(text: &str) -> Option<(Text, u64)> {
-    let first = text.lines().find(|line| !line.trim().is_empty())?;
-    let line: Line<'_> = serde_json::from_str(first).ok()?;
-    let meta: Meta = serde_json::from_str(line.payload.get()).ok().filter(|_| line.kind == "session_meta")?;
+    let meta = Meta::of(text)?;
     Some((meta.forked_from_id?, meta.forked_from_ordinal_exclusive?))
 }
 
-/// Reads a rollout as one conversation. A last line that is cut off is left out, since the program may have been
-/// stopped while it wrote; any other that can't be read is an error.
+/// Reads a rollout as one conversation. Lines that are cut off are left out, as the program does that was stopped while
+/// it wrote; any other that can't be read is an error.
 pub(crate) fn read(source: &Source<'_>) -> Result<Vec<Conversation>, Error> {
     let mut reading = Reading::default();
-    let mut lines = lines(source.text).peekable();
-    while let Some((offset, line)) = lines.next() {
-        if line.len() > RECORD_BYTES_MAX {
-            let (size, most) = (line.len() >> 20, RECORD_BYTES_MAX >> 20);
-            let what = format!("a record of {size} MiB; at most {most} MiB are read");
-            return Err(Error::input(what).at(Place::at(source.text, offset)));
-        }
-        match serde_json::from_str::<Line<'_>>(line) {
-            Ok(line) => reading.line(source, &line)?,
-            Err(error) if lines.peek().is_none() && error.is_eof() => reading.is_cut_off = true,
-            Err(error) => {
-                let at = offset + offset_in(line, error.line(), error.column());
-                let hint = "every line of a rollout is {\"timestamp\", \"type\", \"payload\"}";
-                return Err(Error::input(without_position(&error)).at(Place::at(source.text, at)).hinting(hint));
-            }
+    for (offset, text) in lines(source.text) {
+        let line = line(source, offset, text)?;
+        reading.is_cut_off = line.is_none();
+        match line {
+            Some(line) => reading.line(source, &line)?,
+            None => reading.cut_off += 1,
         }
     }
     Ok(vec![reading.told()])
 }
 
+/// Reads one line; `None` if it ends too early.
+pub(super) fn line<'t>(source: &Source<'t>, offset: usize, line: &'t str) -> Result<Option<Line<'t>>, Error> {
+    if line.len() > RECORD_BYTES_MAX {
+        let (size, most) = (line.len() >> 20, RECORD_BYTES_MAX >> 20);
+        let what = format!("a record of {size} MiB; at most {most} MiB are read");
+        return Err(Error::input(what).at(Place::at(source.text, offset)));
+    }
+    match serde_json::from_str::<Line<'_>>(line) {
+        Ok(line) => Ok(Some(line)),
+        Err(error) if error.is_eof() => Ok(None),
+        Err(error) => {
+            let at = offset + offset_in(line, error.line(), error.column());
+            let hint = "every line of a rollout is {\"timestamp\", \"type\", \"payload\"}";
+            Err(Error::input(without_position(&error)).at(Place::at(source.text, at)).hinting(hint))
+        }
+    }
+}
+
 /// The lines that hold something, and where they begin.
-fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
+pub(super) fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let all = text.split('\n').scan(0, |next, line| {
         let offset = *next;
         *next += line.len() + 1;
@@ -136,6 +169,8 @@ struct Reading {
     /// How many turns were taken back.
     taken_back: usize,
     skipped: BTreeMap<String, usize>,
+    /// How many lines are cut off, and whether the last one is.
+    cut_off: usize,
     is_cut_off: bool,
 }
 
@@ -143,7 +178,7 @@ impl Reading {
     fn line(&mut self, source: &Source<'_>, line: &Line<'_>) -> Result<(), Error> {
         self.number += 1;
         self.has_ordinals |= line.ordinal.is_some();
-        let at = line.timestamp.as_deref().and_then(time::parsed);
+        let at = line.at();
         match line.kind.as_str() {
             "session_meta" if self.meta.is_none() => self.meta = Some(source.read(line.payload, "session_meta")?),
             // A copied history brings the records of those it was copied from.
@@ -238,20 +273,20 @@ impl Reading {
             let each: Vec<String> = self.skipped.iter().map(|(kind, number)| format!("{number} {kind}")).collect();
             notes.push(format!("{} of unknown kinds left out: {}", counted(all, "record"), each.join(", ")));
         }
+        let before = self.cut_off - usize::from(self.is_cut_off);
+        if before > 0 {
+            notes.push(format!("{} cut off and left out", counted(before, "line")));
+        }
         if self.is_cut_off {
             notes.push("the last line is cut off and was left out".into());
         }
-        let base = meta.and_then(|meta| meta.base_instructions.as_ref()).and_then(|it| match it {
-            Instructions::Text(text) | Instructions::Object { text: Some(text) } => Some(text.clone()),
-            Instructions::Object { text: None } | Instructions::Other(_) => None,
-        });
-        let base = base.filter(|text| !text.is_empty()).map(super::own_prompt);
+        let base = meta.and_then(Meta::begun_with).map(super::own_prompt);
         let entries = base.into_iter().chain(self.items.entries).collect();
         Conversation { id: self.meta.and_then(|meta| meta.id), entries, notes, ..Conversation::default() }
     }
 }
 
-fn begins_turn(entry: &Entry) -> bool {
+pub(super) fn begins_turn(entry: &Entry) -> bool {
     let is_context = |part: &Part| match part {
         Part::Text { text } => CONTEXT.iter().any(|start| text.starts_with(start)),
         _ => false,
