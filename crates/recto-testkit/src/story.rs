@@ -6,9 +6,10 @@ use proptest::prelude::*;
 use recto::entry::Status;
 use recto::expiry::{Expiry, ExpiryAction, ExpiryRule};
 use recto::pays::Patience;
-use recto::policy::{Apply, Decorate, Sections, Selection, StatusRule, Step, TraceRule};
+use recto::policy::{Apply, Decorate, Sections, Selection, Stale, StatusRule, Step, TraceRule};
 use recto::reduce::{CapOutput, DropImages, DropReasoning, Excerpt, Expire, FitWindow, Grain, Recent, TokenLimit};
 use recto::reduce::{Identical, Irrelevant, Similar, Superseded};
+use recto::target::Instructions;
 use recto::tool_use::{Deed, Rule};
 use recto::{Policy, Tokens};
 
@@ -27,6 +28,8 @@ pub struct Story {
     pub remembers: bool,
     /// Whether the provider takes reasoning back.
     pub takes_reasoning: bool,
+    /// What becomes of instructions, if it does.
+    pub instructions: Instructions,
     /// Whether prompt pieces go with every call.
     pub has_fragments: bool,
     /// What the provider's format takes.
@@ -268,9 +271,11 @@ fn policy() -> impl Strategy<Value = Policy> {
         );
     (selection(), words, passes, apply, patience).prop_map(|(select, words, (shorten, lower), apply, patience)| {
         let mut policy = Policy::named("generated");
+        let start_is_odd = patience.start.0 % 2 == 1;
         (policy.apply, policy.patience) = (apply, patience);
         policy.select = select;
         policy.pins.words = if words { vec!["aa".into()] } else { Vec::new() };
+        policy.stale = if start_is_odd { Stale::Keep } else { Stale::Reseed };
         policy.reduce = shorten.into_iter().chain(lower).collect();
         policy
     })
@@ -283,6 +288,18 @@ pub fn story(length: usize) -> impl Strategy<Value = Story> {
     let manner = prop_oneof![3 => Just(Manner::Plain), 1 => Just(Manner::Strict), 1 => Just(Manner::Anthropic)];
     (settings, any::<bool>(), manner, vec(event(), 1..length)).prop_map(|(settings, has_fragments, manner, events)| {
         let (window, reserve, overhead, policy, remembers, takes_reasoning) = settings;
-        Story { window, reserve, overhead, policy, remembers, takes_reasoning, has_fragments, manner, events }
+        let instructions = if reserve % 3 == 0 { Instructions::Replaced } else { Instructions::Kept };
+        Story {
+            window,
+            reserve,
+            overhead,
+            policy,
+            remembers,
+            takes_reasoning,
+            instructions,
+            has_fragments,
+            manner,
+            events,
+        }
     })
 }

@@ -85,6 +85,7 @@ impl World {
         target.tokenizer = Tokenizer::Chars4;
         target.message_overhead = Tokens(story.overhead);
         target.memory = if story.remembers { Memory::Session } else { Memory::Stateless };
+        target.instructions = story.instructions;
         target.reasoning = if story.takes_reasoning { Reasoned::Text } else { Reasoned::Dropped };
         match story.manner {
             Manner::Plain => {}
@@ -205,13 +206,13 @@ impl World {
 
     /// The call went well: its input is appended, and the reply.
     pub fn acknowledge(&mut self, called: &Called) {
-        let ticket = &called.compiled.as_ref().expect("only a call that has a page can go well").receipt.ticket;
-        self.reader.acknowledge(ticket).expect("the ticket is the newest");
-        let mut sent = ticket.head;
+        let compiled = called.compiled.as_ref().expect("only a call that has a page can go well");
+        self.reader.acknowledge(&compiled.receipt.ticket).expect("the ticket is the newest");
+        self.session.sent(compiled);
         if let Some(input) = &called.input {
-            sent = Some(self.log.append(input.original().clone()).expect("it was drafted"));
+            let seq = self.log.append(input.original().clone()).expect("it was drafted");
+            self.session.acknowledge(None, [seq]);
         }
-        self.session.acknowledge(sent, []);
     }
 
     fn say(&mut self, words: &Words, thought: Option<&Words>, status: Status) {

@@ -1,9 +1,11 @@
 //! Compile: from the log and what was decided, the page and its receipt. It drops nothing by itself.
 
 use crate::edit::Edit;
+use crate::entry::Role;
 use crate::error::Error;
 use crate::fragment::{Fragments, Lifecycle, Placement, Priority, Rendered};
-use crate::page::{Page, Placed};
+use crate::holding::Holding;
+use crate::page::{Mode, Page, Placed, Stands};
 use crate::plan::{Plan, READ_ROOMS_MAX, plan};
 use crate::reader::Decided;
 use crate::receipt::{FragmentFate, FragmentRow, Ledger, Overflow, Receipt};
@@ -48,29 +50,52 @@ fn compile_with(request: &Request<'_>, more: &[Edit]) -> Result<Compiled, Error>
     let budget = request.budget()?;
     // What a plan could read through, compile can: a window is never less than its room.
     let bound = request.target.window.map_or(Tokens(u64::MAX), |it| Tokens(it.0.saturating_mul(READ_ROOMS_MAX)));
-    let mut view = View::of(request, Decided { reader: request.reader, more }, bound, Purpose::Compile);
+    let decided = Decided { reader: request.reader, more };
+    let mut view = View::of(request, decided, bound, Purpose::Compile);
     if budget.over(view.cost()) > Tokens(0) || !view.window.is_complete {
         return Err(Overflow::of(&view, request, &budget).into());
     }
     check_ids(&view, request)?;
     request.tools.map_or(Ok(()), |tools| tools.check(request.target.wire))?;
-    let (fragments, fragment_rows) = fragments(&view, request, &budget);
-    let (mut page, mut ledger) = build(&view, request, &fragments, &budget);
+    let holding = Holding::of(&view, request, decided, &budget);
+    let (fragments, mut fragment_rows) = fragments(&view, request, &budget, &holding);
+    let (mut page, mut ledger) = build(&view, request, &fragments, &budget, &holding);
     if request.target.edits_past == EditsPast::DropsLaterReasoning {
         let unbound = view.unbound(&page);
         if !unbound.is_empty() {
             view.drop_reasoning(&unbound);
-            (page, ledger) = build(&view, request, &fragments, &budget);
+            (page, ledger) = build(&view, request, &fragments, &budget, &holding);
         }
     }
     page.check().map_err(Error::defect)?;
-    let receipt = Receipt::of(&view, &page, ledger, fragment_rows, request);
+    if page.mode == Mode::NothingNew {
+        let shown = fragment_rows.iter_mut().filter(|row| row.fate == FragmentFate::Shown);
+        shown.for_each(|row| row.fate = FragmentFate::Unsent);
+    }
+    ledger.held = held(&view, &page, &fragment_rows, &holding);
+    let receipt = Receipt::of(&view, &page, ledger, fragment_rows, request, &holding);
     Ok(Compiled { page, receipt })
 }
 
-fn build(view: &View<'_>, request: &Request<'_>, fragments: &[Placed], budget: &Budget) -> (Page, Ledger) {
+/// What the provider holds beside the page, by our count.
+fn held(view: &View<'_>, page: &Page, fragments: &[FragmentRow], holding: &Holding<'_>) -> Tokens {
+    if holding.session.is_none() {
+        return Tokens(0);
+    }
+    let sent: Tokens = page.messages.iter().filter(|it| it.seq.is_some()).map(|it| it.cost).sum();
+    let fixed: Tokens = fragments.iter().filter(|it| it.fate == FragmentFate::Held).map(|it| it.cost).sum();
+    view.cost() - sent + fixed + holding.stale_tokens()
+}
+
+fn build(
+    view: &View<'_>,
+    request: &Request<'_>,
+    fragments: &[Placed],
+    budget: &Budget,
+    holding: &Holding<'_>,
+) -> (Page, Ledger) {
     let mut ledger = Ledger::of(budget);
-    let page = Page::of(view, request, fragments, &mut ledger);
+    let page = Page::of(view, request, fragments, &mut ledger, holding);
     ledger.allowance = budget.allowance(ledger.used());
     (page, ledger)
 }
@@ -90,9 +115,13 @@ fn check_ids(view: &View<'_>, request: &Request<'_>) -> Result<(), Error> {
 
 /// The fragments that stand on the page: all that must, and of the others what there is room for beside the history,
 /// those of higher priority first.
-fn fragments(view: &View<'_>, request: &Request<'_>, budget: &Budget) -> (Vec<Placed>, Vec<FragmentRow>) {
+fn fragments(
+    view: &View<'_>,
+    request: &Request<'_>,
+    budget: &Budget,
+    holding: &Holding<'_>,
+) -> (Vec<Placed>, Vec<FragmentRow>) {
     let all = request.fragments.map(Fragments::list).unwrap_or_default();
-    let held = request.held();
     let mut left = Tokens(budget.room().0) - view.cost();
     let mut order: Vec<usize> = (0..all.len()).collect();
     order.sort_by_key(|&at| std::cmp::Reverse(all[at].fragment.priority));
@@ -100,7 +129,7 @@ fn fragments(view: &View<'_>, request: &Request<'_>, budget: &Budget) -> (Vec<Pl
     for at in order {
         let it = &all[at];
         let cost = it.cost + request.target.message_overhead;
-        let held = held.filter(|_| it.fragment.lifecycle == Lifecycle::Static);
+        let held = holding.session.filter(|_| request.is_told_once(it));
         if it.is_empty() {
             fates[at] = FragmentFate::Empty;
         } else if held.is_some_and(|session| session.holds_fixed(&it.fragment.id, it.fingerprint)) {
@@ -112,12 +141,28 @@ fn fragments(view: &View<'_>, request: &Request<'_>, budget: &Budget) -> (Vec<Pl
             fates[at] = if held.is_some() { FragmentFate::StaticChanged } else { FragmentFate::Shown };
         }
     }
-    let placed = all.iter().zip(&fates).filter_map(|(it, fate)| match fate {
-        FragmentFate::Shown => Some(Placed { rendered: it.clone(), placement: it.fragment.placement }),
-        // What the provider holds stands before it.
-        FragmentFate::StaticChanged => Some(Placed { rendered: it.clone(), placement: Placement::Tail }),
-        _ => None,
+    let is_delta = holding.session.is_some();
+    let placed = all.iter().zip(&fates).filter_map(|(it, fate)| {
+        let stands = match fate {
+            FragmentFate::Shown if is_delta && request.is_resumed_as_user(it) => Stands::UserFirst,
+            FragmentFate::Shown if request.target.forgets_instructions() && it.fragment.role == Role::System => {
+                Stands::Instructions
+            }
+            FragmentFate::Shown if is_delta => Stands::At(it.fragment.placement),
+            FragmentFate::Shown => Stands::At(request.placement(it)),
+            // What the provider holds stands before it.
+            FragmentFate::StaticChanged => Stands::At(Placement::Tail),
+            _ => return None,
+        };
+        Some(Placed { rendered: it.clone(), stands })
     });
+    let mut placed: Vec<Placed> = placed.collect();
+    // Where they are told anew at every call, what stays the same comes first; and so on a page that a policy orders.
+    let comes_last = |it: &Placed| it.rendered.fragment.lifecycle == Lifecycle::Dynamic;
+    let is_ordered = request.target.forgets_instructions() || request.policy.prompts.full == Some(Placement::Head);
+    if is_ordered {
+        placed.sort_by_key(comes_last);
+    }
     let row = |(it, fate): (&Rendered, &FragmentFate)| FragmentRow {
         id: it.fragment.id.clone(),
         lifecycle: it.fragment.lifecycle,
@@ -125,5 +170,5 @@ fn fragments(view: &View<'_>, request: &Request<'_>, budget: &Budget) -> (Vec<Pl
         cost: it.cost,
         fingerprint: it.fingerprint,
     };
-    (placed.collect(), all.iter().zip(&fates).map(row).collect())
+    (placed, all.iter().zip(&fates).map(row).collect())
 }

@@ -311,6 +311,13 @@ pub enum Reason {
         /// The last entry the provider acknowledged.
         acked: Seq,
     },
+    /// The provider reads it in full, though it was decided shorter since.
+    RemoteStale {
+        /// The last entry the provider acknowledged.
+        acked: Seq,
+        /// How much more than the page would show it reads, by our count.
+        tokens: Tokens,
+    },
     /// It lies below the floor.
     BelowFloor {
         /// The floor.
@@ -474,6 +481,9 @@ impl fmt::Display for Reason {
             Reason::Own { what } => write!(f, "{what}"),
             Reason::BeforeEdge { edge } => write!(f, "before the edge at {edge}"),
             Reason::BeforeCursor { acked } => write!(f, "the provider holds all up to {acked}"),
+            Reason::RemoteStale { acked, tokens } => {
+                write!(f, "the provider holds all up to {acked}, and this with {tokens} tokens more than was decided")
+            }
             Reason::BelowFloor { floor } => write!(f, "below the floor at {floor}"),
             Reason::TooLong { cost, room, target } => write!(f, "history {cost}, room {room}: down to {target}"),
             Reason::Expanded { turn, asked: None, .. } => write!(f, "expanded before call {}, on request", turn.0),

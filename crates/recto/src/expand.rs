@@ -5,7 +5,7 @@
 //!
 //! - **in place**: it commits the [`Expansion`]'s edits. From the next page on the original stands where it was said,
 //!   pictures included, and passes leave it alone for a few calls; then they may reduce it again. The provider's cache
-//!   breaks at that place.
+//!   breaks at that place. A provider that remembers gets it as a note, once.
 //! - **as an answer**: it gives the expansion's text to the model as the result of the call, and commits nothing. That
 //!   breaks no cache and drops no reasoning, and the text ages like any other result.
 //!
@@ -35,12 +35,14 @@ mod teach;
 
 use crate::edit::{Change, Edit, Handle, PartAt, Reason, Turn};
 use crate::entry::{Part, Piece, Seq, Text};
+use crate::holding::Told;
 use crate::item::{Item, Kind, late_note, result_text};
 use crate::log::Counted;
 use crate::plan::READ_ROOMS_MAX;
 use crate::policy::Step;
 use crate::reader::Decided;
 use crate::request::Request;
+use crate::session::Session;
 use crate::target::EditsPast;
 use crate::tokens::Tokens;
 use crate::view::{Place, Purpose, View, below};
@@ -123,8 +125,8 @@ pub struct Expansion {
     pub handle: Handle,
     /// What to commit for the page to show it. There are none where no page can: a summary of the host's stands for it.
     pub edits: Vec<Edit>,
-    /// Whether the next page shows it once the edits are committed. If not, only the text reaches the model: a provider
-    /// that remembers got it shortened, and is sent nothing twice.
+    /// Whether the next page shows it once the edits are committed: in its place, or, to a provider that remembers and got
+    /// it shortened, as a note that is sent once. If not, only the text reaches the model.
     pub is_in_place: bool,
     /// Whether committing the edits now costs the model the reasoning that it is in the middle of, because the target
     /// binds reasoning to what stands before it: better give the text.
@@ -151,7 +153,7 @@ pub fn expand(request: &Request<'_>, ask: &Ask) -> Result<Expansion, Refusal> {
         return Err(shown.nothing_to_do(request, handle));
     }
     let is_held = request.held().is_some_and(|session| session.holds(handle.seq));
-    if is_held && was_sent_whole(request, handle) {
+    if request.held().is_some_and(|session| holds_whole(request, session, handle, entry)) {
         return Err(Refusal::Held { handle });
     }
     let why = reason(request, ask, shown.as_ref());
@@ -167,7 +169,7 @@ pub fn expand(request: &Request<'_>, ask: &Ask) -> Result<Expansion, Refusal> {
     };
     let restored = &then.items[there.0];
     let is_in_place = match &restored.hidden {
-        None => !is_held,
+        None => true,
         // The page has no place for it; the text can be given all the same.
         Some((_, Reason::Folded { .. })) => false,
         Some((_, why)) => return Err(Refusal::NotShown { handle, why: why.clone() }),
@@ -185,7 +187,7 @@ pub fn expand(request: &Request<'_>, ask: &Ask) -> Result<Expansion, Refusal> {
     };
     check_room(request, handle, page, added, tokens)?;
     let is_bound = request.target.edits_past == EditsPast::DropsLaterReasoning;
-    let costs_reasoning = is_in_place && is_bound && now.has_open_round(request);
+    let costs_reasoning = is_in_place && !is_held && is_bound && now.has_open_round(request);
     Ok(Expansion { handle, edits, is_in_place, costs_reasoning, text, tokens_before, tokens_after })
 }
 
@@ -260,12 +262,11 @@ fn view<'a>(request: &Request<'a>, more: &'a [Edit]) -> View<'a> {
     View::of(request, Decided { reader: request.reader, more }, bound, Purpose::Compile)
 }
 
-/// Whether the provider was sent an entry before anything of it was reduced.
-fn was_sent_whole(request: &Request<'_>, handle: Handle) -> bool {
-    let first = request.reader.turn_at_age(handle.seq, 0);
-    let part = PartAt { seq: handle.seq, part: handle.part.unwrap_or_default() };
-    let mut reductions = request.reader.about(handle.seq).filter(|it| it.edit.change.reduces(part));
-    reductions.next().is_none_or(|decision| decision.turn > first)
+/// Whether the provider holds in full all that is asked for.
+fn holds_whole(request: &Request<'_>, session: &Session, handle: Handle, entry: &Counted) -> bool {
+    let told = Told { session, reader: request.reader };
+    let parts = (0..entry.shown().len()).map(|part| PartAt { seq: handle.seq, part });
+    parts.filter(|part| handle.covers(*part)).all(|part| told.holds_whole(part))
 }
 
 fn reason(request: &Request<'_>, ask: &Ask, shown: Option<&Shown>) -> Reason {
@@ -365,6 +366,12 @@ fn check_room(
     let kept = || view.items.iter().filter(|item| item.keep.is_some()).map(Item::cost).sum::<Tokens>();
     let cost = added + if can_lower { kept() } else { view.cost() };
     if cost <= room { Ok(()) } else { Err(Refusal::TooLarge { handle, tokens, room: room - (cost - tokens) }) }
+}
+
+/// What is asked for, as text, where a provider can't be shown it in its place.
+pub(crate) fn told(handle: Handle, item: &Item<'_>, seq: Seq, was_hidden: bool) -> Text {
+    let answer = item.answers.iter().position(|answer| answer.result.is_some_and(|entry| entry.seq == seq));
+    whole_text(handle, item, (0, answer), was_hidden)
 }
 
 /// What is asked for, as text. A step that is not on the page is told with its results.

@@ -49,6 +49,7 @@ pub mod item; // a message, or a step joined with its results
 pub mod reduce; // passes that propose edits
 pub mod select; // passes that depend on log and request alone
 pub mod view; // the items a reader would see, from its floor up
+mod holding; // what a provider that remembers holds of them
 
 pub mod cache; // the provider's prompt cache
 pub mod compile; // view to page, and the check

@@ -6,16 +6,17 @@ use crate::digest::{Digest, Hasher};
 use crate::entry::{Arguments, Call, Part, Piece, Reasoning, Role, Seq, Text, ToolResult};
 use crate::format::ResponseFormat;
 use crate::fragment::{Lifecycle, Placement, Rendered};
+use crate::holding::Holding;
 use crate::item::{Answer, Changed, Item, Kind, NO_RESULT};
 use crate::log::{Counted, cost_of, digest_of};
 use crate::receipt::Ledger;
 use crate::request::Request;
-use crate::session::Session;
-use crate::target::Target;
+use crate::target::{LateSystem, Target};
 use crate::tokens::Tokens;
 use crate::tool::Tools;
 use crate::view::View;
-use crate::view::shape::{self, LATE_SYSTEM};
+use crate::view::shape;
+pub use crate::view::shape::LATE_SYSTEM;
 use crate::wire::Wire;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -122,16 +123,24 @@ impl Page {
         hasher.finish()
     }
 
-    pub(crate) fn of(view: &View<'_>, request: &Request<'_>, fragments: &[Placed], ledger: &mut Ledger) -> Page {
-        let held = request.held();
+    pub(crate) fn of(
+        view: &View<'_>,
+        request: &Request<'_>,
+        fragments: &[Placed],
+        ledger: &mut Ledger,
+        holding: &Holding<'_>,
+    ) -> Page {
         let messages = Vec::with_capacity(view.items.len() * 2);
-        let mut builder = Builder { messages, ledger, view, request, held, fixed: 0, stable: 0 };
-        builder.fragments(fragments, Placement::Head);
+        let mut builder = Builder { messages, ledger, view, request, holding, fixed: 0, stable: 0 };
+        builder.fragments(fragments, Stands::Instructions);
+        let instructions = builder.messages.len();
+        builder.fragments(fragments, Stands::UserFirst);
+        builder.fragments(fragments, Stands::At(Placement::Head));
         for item in view.items.iter().filter(|item| item.is_shown()) {
             builder.item(item);
         }
         builder.stable = builder.messages.len();
-        builder.fragments(fragments, Placement::Tail);
+        builder.fragments(fragments, Stands::At(Placement::Tail));
         let has_tail = builder.messages.len() > builder.stable;
         if let Some(input) = request.input {
             let message = shaped(input, view, request.target);
@@ -143,14 +152,18 @@ impl Page {
         }
         builder.stable = if has_tail { builder.stable } else { builder.messages.len() };
         builder.attach(fragments);
-        let mode = match (held, builder.messages.is_empty()) {
+        let mode = match (holding.session, builder.messages.len() > instructions) {
             (None, _) => Mode::Full,
-            (Some(_), false) => Mode::Delta,
-            (Some(_), true) => Mode::NothingNew,
+            (Some(_), true) => Mode::Delta,
+            (Some(_), false) => Mode::NothingNew,
         };
-        if mode == Mode::Full {
-            builder.place_late_system();
-            builder.give_the_user_a_word();
+        match mode {
+            Mode::Full => {
+                builder.place_late_system();
+                builder.give_the_user_a_word();
+            }
+            Mode::Delta => builder.mark_late_system(instructions),
+            Mode::NothingNew => builder.send_nothing(),
         }
         let (stable, fixed) = (builder.stable, builder.fixed);
         let output = builder.ledger.reserve_out.min(request.target.output_max);
@@ -191,7 +204,18 @@ impl Page {
 #[derive(Clone, Debug)]
 pub(crate) struct Placed {
     pub(crate) rendered: Rendered,
-    pub(crate) placement: Placement,
+    pub(crate) stands: Stands,
+}
+
+/// Where a fragment stands on this page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stands {
+    /// Among the instructions of this call, which the provider forgets after it.
+    Instructions,
+    /// Before what is new, in the user's place.
+    UserFirst,
+    /// Where it says itself.
+    At(Placement),
 }
 
 /// What is said in the user's place where a format wants a word of theirs.
@@ -202,7 +226,7 @@ struct Builder<'v, 'a> {
     ledger: &'v mut Ledger,
     view: &'v View<'a>,
     request: &'v Request<'a>,
-    held: Option<&'v Session>,
+    holding: &'v Holding<'a>,
     /// How many messages at the beginning are the same at every call.
     fixed: usize,
     /// How many messages will stand as they are on the next page.
@@ -211,8 +235,11 @@ struct Builder<'v, 'a> {
 
 impl Builder<'_, '_> {
     fn item(&mut self, item: &Item<'_>) {
-        let is_held = |seq| self.held.is_some_and(|session| session.holds(seq));
-        if !is_held(item.seq()) {
+        if let Some((seq, text)) = item.seqs().find_map(|seq| self.holding.notes.get_key_value(&seq)) {
+            let message = self.note(*seq, text);
+            self.messages.push(message);
+        }
+        if !self.holding.holds(item.seq()) {
             let message = self.head(item);
             self.messages.push(message);
         }
@@ -220,16 +247,28 @@ impl Builder<'_, '_> {
             let seq = answer.result.map_or(item.seq(), |entry| entry.seq);
             // A stand-in is held only if a page that was acknowledged had it.
             let was_sent = answer.result.is_some() || self.request.reader.age(item.seq()) > 0;
-            if !(was_sent && self.held.is_some_and(|session| session.holds(seq))) {
+            if !(was_sent && self.holding.holds(seq)) {
                 let message = self.answer(item, answer, seq);
                 self.messages.push(message);
             }
         }
     }
 
-    fn fragments(&mut self, fragments: &[Placed], placement: Placement) {
-        for it in fragments.iter().filter(|it| it.placement == placement) {
+    /// What a provider was sent shortened, sent once more.
+    fn note(&mut self, seq: Seq, text: &Text) -> Message {
+        let (cost, overhead) = (self.view.count(text), self.view.overhead);
+        self.ledger.framing += overhead;
+        self.ledger.results += cost;
+        let parts = [Part::Text { text: text.clone() }];
+        Message { seq: Some(seq), ..Message::of(Role::User, parts, cost + overhead) }
+    }
+
+    fn fragments(&mut self, fragments: &[Placed], stands: Stands) {
+        for it in fragments.iter().filter(|it| it.stands == stands) {
             self.fragment(&it.rendered);
+            if stands == Stands::UserFirst {
+                self.mark_instruction(self.messages.len() - 1);
+            }
             let is_fixed = it.rendered.fragment.lifecycle == Lifecycle::Static;
             if is_fixed && self.fixed + 1 == self.messages.len() {
                 self.fixed += 1;
@@ -245,7 +284,8 @@ impl Builder<'_, '_> {
 
     /// Puts fragments at the end of the last user message; without one they are a message of their own.
     fn attach(&mut self, fragments: &[Placed]) {
-        for it in fragments.iter().filter(|it| it.placement == Placement::AttachLastUser).map(|it| &it.rendered) {
+        let attached = fragments.iter().filter(|it| it.stands == Stands::At(Placement::AttachLastUser));
+        for it in attached.map(|it| &it.rendered) {
             let Some(at) = self.messages.iter().rposition(|message| message.role == Role::User) else {
                 self.fragment(it);
                 continue;
@@ -267,19 +307,38 @@ impl Builder<'_, '_> {
         if self.fixed >= start || self.messages[self.fixed..start].iter().all(|message| message.seq.is_some()) {
             self.fixed = self.fixed.max(start);
         }
-        let cost = self.view.late_cost;
-        if cost == Tokens(0) {
+        self.mark_late_system(start);
+    }
+
+    /// Puts all instructions from a place on in the user's place, where the target takes them no other way.
+    fn mark_late_system(&mut self, start: usize) {
+        if self.request.target.late_system == LateSystem::Keep {
             return;
         }
-        for message in self.messages[start..].iter_mut().filter(|message| message.role == Role::System) {
-            let mut parts = message.parts.to_vec();
-            if let Some(Part::Text { text }) = parts.iter_mut().find(|part| matches!(part, Part::Text { .. })) {
-                *text = format!("{LATE_SYSTEM}{text}").into();
+        for at in start..self.messages.len() {
+            if self.messages[at].role == Role::System {
+                self.mark_instruction(at);
             }
-            self.ledger.framing += cost;
-            let seq = message.seq;
-            *message = Message { seq, ..Message::of(Role::User, parts, message.cost + cost) };
         }
+    }
+
+    /// Puts an instruction in the user's place.
+    fn mark_instruction(&mut self, at: usize) {
+        let (message, cost) = (&mut self.messages[at], self.view.count(LATE_SYSTEM));
+        let mut parts = message.parts.to_vec();
+        if let Some(Part::Text { text }) = parts.iter_mut().find(|part| matches!(part, Part::Text { .. })) {
+            *text = format!("{LATE_SYSTEM}{text}").into();
+        }
+        self.ledger.framing += cost;
+        let seq = message.seq;
+        *message = Message { seq, ..Message::of(Role::User, parts, message.cost + cost) };
+    }
+
+    /// There is nothing to be answered, so the instructions need not go either.
+    fn send_nothing(&mut self) {
+        self.messages.clear();
+        (self.fixed, self.stable) = (0, 0);
+        (self.ledger.fixed, self.ledger.dynamic) = (Tokens(0), Tokens(0));
     }
 
     /// Anthropic wants the user's words first and last.

@@ -12,9 +12,11 @@ use crate::entry::{Part, Role, Seq, Span};
 use crate::fragment::{Fragments, Placement, Priority};
 use crate::item::Item;
 use crate::page::{Message, Page};
+use crate::policy::Stale;
 use crate::reader::Reader;
 use crate::reduce::Candidate;
 use crate::request::Request;
+use crate::session::Session;
 use crate::target::{Caching, EditsPast, Target};
 use crate::tokens::Tokens;
 use crate::view::{Place, View};
@@ -92,12 +94,14 @@ pub(crate) struct Moment {
     pub(crate) why: Option<Reason>,
     /// What waits, if something does.
     pub(crate) waiting: Option<Waiting>,
+    /// Whether what a session of the provider holds stays as it is.
+    pub(crate) spares_held: bool,
 }
 
 impl Moment {
     /// Everything from an item on may be changed.
     pub(crate) fn from(from: usize) -> Moment {
-        Moment { from, why: None, waiting: None }
+        Moment { from, why: None, waiting: None, spares_held: false }
     }
 }
 
@@ -110,9 +114,9 @@ pub(crate) struct Cached<'a> {
     items: Vec<CachedItem>,
     places: HashMap<Seq, Place>,
     cost: Tokens,
-    /// The first item that a session of the provider doesn't hold: what lies before can't be changed.
-    first: usize,
-    /// The first item that the provider's cache doesn't hold.
+    /// The session whose provider holds the page: to change anything of it, everything must be sent again.
+    session: Option<&'a Session>,
+    /// The first item that the provider's cache doesn't hold; behind it everything is free to change.
     end: usize,
     is_cold: bool,
     /// The call from which on there was enough to wait for; no rent is counted before.
@@ -131,7 +135,6 @@ impl<'a> Cached<'a> {
         let items = view.items();
         let is_seen = |seq: Seq| request.reader.age(seq) > 0;
         let session = request.held();
-        let first = session.map_or(0, |it| items.iter().position(|item| !it.holds(item.seq())).unwrap_or(items.len()));
         let end = items.iter().position(|item| item.is_shown() && !is_seen(item.last_seq())).unwrap_or(items.len());
         let binds = request.target.edits_past == EditsPast::DropsLaterReasoning;
         let thinks = |message: &Message| message.parts.iter().any(|part| matches!(part, Part::Reasoning(_)));
@@ -150,8 +153,8 @@ impl<'a> Cached<'a> {
             items: items.iter().map(held).collect(),
             places: view.places(),
             cost: view.cost(),
-            first,
-            end: end.max(first),
+            session,
+            end: if session.is_some() { items.len() } else { end },
             is_cold: is_cold(request),
             started: started(request),
         }
@@ -160,17 +163,21 @@ impl<'a> Cached<'a> {
     /// Returns where the page may be changed now, given what could go.
     pub(crate) fn moment(&self, candidates: &[Candidate], must_fit: bool) -> Moment {
         let (patience, reader) = (self.request.policy.patience, self.request.reader);
-        let at = |from, why| Moment { from, why, waiting: None };
+        let at = |from, why| Moment { why, ..Moment::from(from) };
+        // What the provider holds can't be changed, unless it is told everything again.
+        if self.session.is_some() && self.request.policy.stale == Stale::Keep {
+            return self.unpaid();
+        }
         if must_fit {
-            return at(self.first, Some(Reason::MustFit));
+            return at(0, Some(Reason::MustFit));
         }
         // One batch a call: planning again on its own result plans nothing.
         let is_done = reader.cuts().last().is_some_and(|cut| cut.turn == reader.turn());
         let placed = self.placed(candidates);
-        let Some(best) = self.best(&placed).filter(|_| !is_done) else { return at(self.end, None) };
+        let Some(best) = self.best(&placed).filter(|_| !is_done) else { return self.unpaid() };
         if self.cost >= patience.start {
             if self.is_cold {
-                return at(self.first, Some(Reason::CacheIsCold));
+                return at(0, Some(Reason::CacheIsCold));
             }
             if best.pays(patience) && !self.brakes(&best) {
                 return at(best.from, Some(best.why()));
@@ -182,12 +189,13 @@ impl<'a> Cached<'a> {
             rent: whole(best.rent),
             cost: whole(best.cost),
         };
-        Moment { from: self.end, why: None, waiting: Some(waiting) }
+        Moment { waiting: Some(waiting), ..self.unpaid() }
     }
 
     /// Returns the moment at which nothing that the cache holds may be changed.
     pub(crate) fn unpaid(&self) -> Moment {
-        Moment::from(self.end)
+        let spares_held = self.session.is_some();
+        Moment { spares_held, ..Moment::from(if spares_held { 0 } else { self.end }) }
     }
 
     /// Returns the decision that tells of the edits that were made; `Err` if they don't pay with what they really save.
@@ -201,10 +209,15 @@ impl<'a> Cached<'a> {
         let (Some(why), Some(first)) = (&moment.why, placed.first()) else {
             return if matches!(moment.why, Some(Reason::Pays { .. })) { Err(NotPaid) } else { Ok(None) };
         };
-        let held = &self.items[first.item..self.end];
-        let (behind, bound) = (held.iter().map(|it| it.cost).sum(), held.iter().map(|it| it.bound).sum());
-        let (saves, rent) = (placed.iter().map(|it| it.saves).sum(), placed.iter().map(|it| it.rent).sum());
-        let cut = self.priced(first.item, behind, bound, saves, rent);
+        let cut = match self.session {
+            Some(_) => self.reseed(&placed),
+            None => {
+                let held = &self.items[first.item..self.end];
+                let (behind, bound) = (held.iter().map(|it| it.cost).sum(), held.iter().map(|it| it.bound).sum());
+                let (saves, rent) = (placed.iter().map(|it| it.saves).sum(), placed.iter().map(|it| it.rent).sum());
+                self.priced(first.item, behind, bound, saves, rent)
+            }
+        };
         let is_wager = matches!(why, Reason::Pays { .. });
         if is_wager && !cut.pays(self.request.policy.patience) {
             return Err(NotPaid);
@@ -226,7 +239,8 @@ impl<'a> Cached<'a> {
             }
             let calls = now.0.saturating_sub(it.due.max(self.started).0) as f64;
             let rent = it.saves.0 as f64 * self.rates.read * calls;
-            (self.first..self.end).contains(&item).then_some(Placed { item, saves: it.saves, rent })
+            let is_held = self.session.map_or(item < self.end, |session| session.holds(it.seq));
+            is_held.then_some(Placed { item, saves: it.saves, rent })
         });
         let mut placed: Vec<Placed> = placed.collect();
         placed.sort_by_key(|it| it.item);
@@ -235,6 +249,9 @@ impl<'a> Cached<'a> {
 
     /// The cut with the largest surplus.
     fn best(&self, placed: &[Placed]) -> Option<Cut> {
+        if self.session.is_some() {
+            return (!placed.is_empty()).then(|| self.reseed(placed));
+        }
         let patience = self.request.policy.patience;
         let (mut best, mut saves, mut rent): (Option<Cut>, Tokens, f64) = (None, Tokens(0), 0.0);
         let (mut behind, mut bound, mut at) = (Tokens(0), Tokens(0), self.end);
@@ -252,6 +269,14 @@ impl<'a> Cached<'a> {
             }
         }
         best
+    }
+
+    /// The cut that sends everything again to a provider that remembers: all of it is written anew.
+    fn reseed(&self, placed: &[Placed]) -> Cut {
+        let (saves, rent) = (placed.iter().map(|it| it.saves).sum(), placed.iter().map(|it| it.rent).sum());
+        let changed = placed.first().map_or(self.items.len(), |it| it.item);
+        let bound = self.items[changed..].iter().map(|it| it.bound).sum();
+        self.priced(0, self.cost, bound, saves, rent)
     }
 
     fn priced(&self, from: usize, behind: Tokens, bound: Tokens, saves: Tokens, rent: f64) -> Cut {
@@ -355,7 +380,9 @@ fn is_cold(request: &Request<'_>) -> bool {
     }
     let Some(previous) = request.previous else { return false };
     let tools = |tools: Option<&crate::tool::Tools>| tools.map(|tools| tools.digest);
-    tools(request.tools) != tools(previous.tools.as_ref()) || has_other_head(request, previous)
+    let has_other_tools = tools(request.tools) != tools(previous.tools.as_ref());
+    // What is told anew at every call stands before nothing that a provider remembers.
+    has_other_tools || (request.held().is_none() && has_other_head(request, previous))
 }
 
 /// Whether other fragments stand at the head than on the page before.

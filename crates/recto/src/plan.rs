@@ -69,6 +69,7 @@ fn plan_within(request: &Request<'_>, room: Tokens, bound: Tokens, is_final: boo
         (None, _) => Moment::from(0),
     };
     view.cut = moment.from;
+    view.spared = request.held().filter(|_| moment.spares_held);
     let mut before_floor = None;
     for pass in &request.policy.reduce {
         if pass.lowers_floor() {

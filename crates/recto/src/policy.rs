@@ -7,6 +7,7 @@ mod step;
 use crate::digest::{Digest, Hasher};
 use crate::entry::{Role, Section, Text};
 use crate::error::Error;
+use crate::fragment::Placement;
 use crate::item::Item;
 use crate::pays::Patience;
 use crate::select::Select;
@@ -39,6 +40,12 @@ pub struct Policy {
     /// What becomes of a session when something changes that its provider was told once.
     #[serde(default, skip_serializing_if = "StaticChange::is_usual")]
     pub static_change: StaticChange,
+    /// What becomes of a session whose provider reads in full what was decided shorter.
+    #[serde(default, skip_serializing_if = "Stale::is_usual")]
+    pub stale: Stale,
+    /// Where dynamic instructions stand, instead of where they say themselves.
+    #[serde(default, skip_serializing_if = "Prompts::is_usual")]
+    pub prompts: Prompts,
     /// When what may be reduced is reduced.
     #[serde(default)]
     pub apply: Apply,
@@ -142,6 +149,51 @@ impl StaticChange {
     }
 }
 
+/// What becomes of a session whose provider reads in full what was decided shorter: it can't be made to forget.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stale {
+    /// It goes on, as long as what the provider holds fits.
+    Keep,
+    /// It is not used any more: everything is sent. Edits of what the provider holds wait until that pays.
+    #[default]
+    Reseed,
+}
+
+impl Stale {
+    fn is_usual(&self) -> bool {
+        *self == Stale::Reseed
+    }
+}
+
+/// Where dynamic instructions stand, instead of where they say themselves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Prompts {
+    /// On a page that says everything; none is where they say themselves.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub full: Option<Placement>,
+    /// On a page that says what is new.
+    pub resumed: Resumed,
+}
+
+/// Where dynamic instructions stand on a page that says what is new.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Resumed {
+    /// Where they say themselves, as the target takes them.
+    #[default]
+    AsPlaced,
+    /// Before everything else, in the user's place, and marked.
+    UserFirst,
+}
+
+impl Prompts {
+    fn is_usual(&self) -> bool {
+        *self == Prompts::default()
+    }
+}
+
 /// When what may be reduced is reduced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -194,6 +246,8 @@ impl Policy {
             select: Selection::default(),
             pins: PinRules::default(),
             static_change: StaticChange::Resend,
+            stale: Stale::Reseed,
+            prompts: Prompts::default(),
             apply: Apply::default(),
             patience: Patience::default(),
             reduce: Vec::new(),

@@ -157,6 +157,11 @@ impl Reader {
         self.by_seq.get(&seq).into_iter().flatten().map(|&at| &self.decisions[at])
     }
 
+    /// Its floors, newest first, those that were taken back included.
+    pub(crate) fn floors_back(&self) -> impl Iterator<Item = &Decision> {
+        self.floors.iter().rev().map(|&at| &self.decisions[at])
+    }
+
     /// Returns whether some acknowledged call saw an entry before another one had come.
     pub(crate) fn saw_without(&self, seq: Seq, other: Seq) -> bool {
         self.came(seq).head.is_some_and(|head| head < other)

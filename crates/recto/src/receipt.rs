@@ -10,14 +10,15 @@ use crate::digest::Digest;
 use crate::edit::{PassName, Reason, Turn};
 use crate::entry::{CallId, Part, Role, Seq, Span, Text};
 use crate::fragment::Lifecycle;
+use crate::holding::Holding;
 use crate::log::Scope;
 use crate::page::{CONTINUE, Message, Mode, Page};
 use crate::request::{Budget, Request};
-use crate::target::Memory;
 use crate::tokens::Tokens;
 use crate::view::View;
 use serde::{Deserialize, Serialize};
 
+pub use crate::holding::Full;
 pub use savings::Savings;
 
 /// How many of the costliest items that can't go an overflow names.
@@ -32,6 +33,9 @@ pub struct Receipt {
     pub policy: Text,
     /// How much of the conversation the page carries.
     pub mode: Mode,
+    /// Why it carries everything, where the provider remembers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub full: Option<Full>,
     /// Where the tokens go.
     pub ledger: Ledger,
     /// What of the previous page stands unchanged.
@@ -94,6 +98,8 @@ pub enum FragmentFate {
     Held,
     /// The provider holds it as it was before; it is sent once more.
     StaticChanged,
+    /// Nothing is new, so nothing is sent.
+    Unsent,
 }
 
 /// What became of an entry.
@@ -166,6 +172,9 @@ pub struct Ledger {
     /// Kept free because the provider's count may exceed ours.
     #[serde(default, skip_serializing_if = "is_none")]
     pub allowance: Tokens,
+    /// What the provider holds already beside all this, by our count.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub held: Tokens,
 }
 
 fn is_none(tokens: &Tokens) -> bool {
@@ -206,7 +215,7 @@ impl Ledger {
     /// Returns what is left of the window; `None` where it is unbounded.
     pub fn left(&self) -> Option<Tokens> {
         let most = |window: Tokens| (window - self.reserve_out).min(self.input_max.unwrap_or(window));
-        self.window.map(|window| most(window) - self.used() - self.allowance)
+        self.window.map(|window| most(window) - self.used() - self.held - self.allowance)
     }
 }
 
@@ -447,18 +456,20 @@ impl Receipt {
         ledger: Ledger,
         fragments: Vec<FragmentRow>,
         request: &Request<'_>,
+        holding: &Holding<'_>,
     ) -> Receipt {
         let prefix = Prefix::of(page, request);
         let calibration = Calibrated::of(&ledger, &prefix, request);
         let same = (!prefix.tools_changed).then_some(prefix.messages);
         let expected = calibration.map_or(ledger.used(), |it| it.expected);
-        let fates = fates::rows(view, page, request);
+        let fates = fates::rows(view, holding);
         let money = Money::of(page, ledger.used(), expected, same, request);
         let savings = Savings::of(&fates, expected, &money, &prefix, request);
         Receipt {
             target: request.target.name.clone(),
             policy: request.policy.name.clone(),
             mode: page.mode,
+            full: holding.full,
             money,
             calibration,
             prefix,
@@ -466,7 +477,7 @@ impl Receipt {
             fragments,
             savings,
             fates,
-            warnings: warnings(view, page, request),
+            warnings: warnings(view, page, request, holding),
             ticket: Ticket {
                 reader: request.reader.name().clone(),
                 turn: request.reader.turn(),
@@ -484,12 +495,13 @@ impl Receipt {
     pub fn fate(&self, seq: Seq) -> Option<&FateRow> {
         // What has a row of its own is in no run.
         let of = |row: &&FateRow| row.span.contains(seq);
-        let own = self.fates.iter().filter(|row| row.scope.is_none() || row.entries == 1).find(of);
-        own.or_else(|| self.fates.iter().find(of))
+        let own = self.fates.iter().find(|row| row.span == Span::one(seq));
+        let run = || self.fates.iter().filter(|row| row.scope.is_none()).find(of);
+        own.or_else(run).or_else(|| self.fates.iter().find(of))
     }
 }
 
-fn warnings(view: &View<'_>, page: &Page, request: &Request<'_>) -> Vec<Warning> {
+fn warnings(view: &View<'_>, page: &Page, request: &Request<'_>, holding: &Holding<'_>) -> Vec<Warning> {
     let mut warnings = view.warnings.clone();
     for item in view.items.iter().filter(|item| item.is_shown()) {
         let missing = item.unanswered().map(|call| Warning::MissingResult { step: item.seq(), call: call.id.clone() });
@@ -500,11 +512,10 @@ fn warnings(view: &View<'_>, page: &Page, request: &Request<'_>) -> Vec<Warning>
         let own = if request.target.is_counted_exactly { own } else { "not published".into() };
         warnings.push(Warning::CountedBy { counter: counter.into(), target: own.into() });
     }
-    let beyond = request.session.and_then(|session| session.acked()).filter(|acked| Some(*acked) > request.log.head());
-    if let Some(acked) = beyond.filter(|_| request.target.memory == Memory::Session) {
-        warnings.push(Warning::CursorBeyondLog { acked });
-    } else if request.held().is_none() && request.session.is_some_and(|session| request.has_changed_fixed(session)) {
-        warnings.push(Warning::StaticChanged);
+    match holding.full {
+        Some(Full::CursorBeyondLog { acked }) => warnings.push(Warning::CursorBeyondLog { acked }),
+        Some(Full::StaticChanged) => warnings.push(Warning::StaticChanged),
+        _ => {}
     }
     let is_added = |message: &Message| {
         message.seq.is_none() && matches!(&*message.parts, [Part::Text { text }] if **text == *CONTINUE)

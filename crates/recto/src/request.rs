@@ -6,10 +6,11 @@ use crate::entry::{Role, RunId, Seq, Span, Text};
 use crate::error::Error;
 use crate::expiry::ExpiryOverride;
 use crate::format::ResponseFormat;
-use crate::fragment::{Fragments, Lifecycle, Placement, Priority, Rendered};
+use crate::fragment::{Fragment, Fragments, Lifecycle, Placement, Priority, Rendered};
+use crate::holding::Full;
 use crate::log::{Counted, Log};
 use crate::page::Page;
-use crate::policy::{Policy, StaticChange};
+use crate::policy::{Policy, Resumed, StaticChange};
 use crate::reader::Reader;
 use crate::session::Session;
 use crate::target::{LateSystem, Memory, Target};
@@ -97,9 +98,7 @@ impl<'a> Request<'a> {
         let usual = || window.map_or(longest, |window| longest.min(Tokens(window.0 / 4)));
         let reserve_out = self.reserve.unwrap_or_else(usual);
         let has_tools = self.tools.is_some_and(|tools| !tools.list().is_empty());
-        let late = self.late_system_cost();
-        let is_late = |it: &Rendered| it.fragment.role == Role::System && it.fragment.placement != Placement::Head;
-        let fragment = |it: &Rendered| it.cost + target.message_overhead + if is_late(it) { late } else { Tokens(0) };
+        let fragment = |it: &Rendered| it.cost + target.message_overhead + self.mark_cost(it);
         // Only where something was reported there is a page to go on from.
         let seen = self.seen().filter(|_| !target.calibration.is_exact());
         let new = self.previous.filter(|_| seen.is_some()).map_or(Tokens(0), |previous| self.new_since(previous));
@@ -158,18 +157,70 @@ impl<'a> Request<'a> {
         }
     }
 
+    /// What it costs at most to say of a fragment that it is an instruction.
+    fn mark_cost(&self, it: &Rendered) -> Tokens {
+        let remembers = self.target.memory == Memory::Session;
+        if it.fragment.role != Role::System {
+            Tokens(0)
+        } else if remembers && self.is_resumed_as_user(it) {
+            self.log.counter().count(LATE_SYSTEM)
+        } else if self.target.forgets_instructions() || (!remembers && self.placement(it) == Placement::Head) {
+            Tokens(0)
+        } else {
+            self.late_system_cost()
+        }
+    }
+
+    /// Where a fragment stands on a page that says everything.
+    pub(crate) fn placement(&self, it: &Rendered) -> Placement {
+        let Fragment { role, lifecycle, placement, .. } = it.fragment;
+        let ruled = self.policy.prompts.full.filter(|_| role == Role::System && lifecycle == Lifecycle::Dynamic);
+        match role == Role::System && self.target.forgets_instructions() {
+            true => Placement::Head,
+            false => ruled.unwrap_or(placement),
+        }
+    }
+
+    /// Whether the policy puts an instruction in the user's place, on a page that says what is new.
+    pub(crate) fn is_resumed_as_user(&self, it: &Rendered) -> bool {
+        let is_dynamic = it.fragment.role == Role::System && it.fragment.lifecycle == Lifecycle::Dynamic;
+        is_dynamic && self.policy.prompts.resumed == Resumed::UserFirst
+    }
+
+    /// Whether a fragment is one that a provider which remembers is told once.
+    pub(crate) fn is_told_once(&self, it: &Rendered) -> bool {
+        let is_forgotten = it.fragment.role == Role::System && self.target.forgets_instructions();
+        it.fragment.lifecycle == Lifecycle::Static && !is_forgotten
+    }
+
+    /// The session whose provider holds what this page need not say again; or why there is none, if the target
+    /// remembers.
+    pub(crate) fn usable_session(&self) -> Result<&'a Session, Option<Full>> {
+        if self.target.memory == Memory::Stateless {
+            return Err(None);
+        }
+        let Some(session) = self.session else { return Err(Some(Full::NoSession)) };
+        let Some(acked) = session.acked() else {
+            return Err(Some(session.lost().map_or(Full::NoSession, |lost| Full::Lost { lost })));
+        };
+        if Some(acked) > self.log.head() {
+            Err(Some(Full::CursorBeyondLog { acked }))
+        } else if self.policy.static_change == StaticChange::Reseed && self.has_changed_fixed(session) {
+            Err(Some(Full::StaticChanged))
+        } else {
+            Ok(session)
+        }
+    }
+
     /// The session whose provider holds what this page need not say again.
     pub(crate) fn held(&self) -> Option<&'a Session> {
-        let session = self.session.filter(|_| self.target.memory == Memory::Session)?;
-        let is_usable = session.acked().is_some() && session.acked() <= self.log.head();
-        let is_stale = self.policy.static_change == StaticChange::Reseed && self.has_changed_fixed(session);
-        (is_usable && !is_stale).then_some(session)
+        self.usable_session().ok()
     }
 
     /// Whether a static fragment is not as the provider holds it.
-    pub(crate) fn has_changed_fixed(&self, session: &Session) -> bool {
+    fn has_changed_fixed(&self, session: &Session) -> bool {
         let all = self.fragments.into_iter().flat_map(Fragments::list);
-        let mut fixed = all.filter(|it| it.fragment.lifecycle == Lifecycle::Static && !it.is_empty());
+        let mut fixed = all.filter(|it| self.is_told_once(it) && !it.is_empty());
         fixed.any(|it| !session.holds_fixed(&it.fragment.id, it.fingerprint))
     }
 

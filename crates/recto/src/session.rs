@@ -1,9 +1,12 @@
 //! What a provider that remembers holds of a conversation.
 
+use crate::compile::Compiled;
 use crate::digest::Digest;
+use crate::edit::{Reason, Turn};
 use crate::entry::{Seq, Text};
 use crate::fragment::Lifecycle;
-use crate::receipt::{FragmentFate, FragmentRow, Receipt};
+use crate::page::Mode;
+use crate::receipt::{FateRow, FragmentFate, FragmentRow};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,12 +18,71 @@ pub struct Session {
     /// What identifies the static fragments that it holds.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     fixed: BTreeMap<Text, Digest>,
+    /// The call that told it everything: what was decided later, it doesn't know.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    seeded: Option<Turn>,
+    /// The floor of the page that told it everything: nothing below was sent, but what the floor names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    floor: Option<Seq>,
+    /// Its newest call, and the newest entry then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    last: Option<(Turn, Option<Seq>)>,
+    /// Calls of its own that came after calls elsewhere: what had come in between was sent with them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    caught_up: Vec<CaughtUp>,
+    /// What it made itself, and was decided shorter before the next call.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    whole: BTreeSet<Seq>,
+    /// Why it holds nothing any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    lost: Option<Lost>,
+}
+
+/// A call that told a provider what had come while others were called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct CaughtUp {
+    turn: Turn,
+    after: Option<Seq>,
+    upto: Option<Seq>,
+}
+
+/// Why a session counts for nothing any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Lost {
+    /// It belongs to another workspace than the call does.
+    WorkspaceChanged,
+    /// The entry up to which it had everything is not in the log any more, or was erased.
+    EntryGone,
+    /// The provider doesn't know it, or holds something else than it did.
+    Forgotten,
+    /// The conversation went on elsewhere, with steps that it can't be told one by one.
+    WentOn,
+    /// Nobody can say what the provider made of the last call.
+    InDoubt,
+    /// The host said so.
+    Told,
 }
 
 impl Session {
     /// Returns the last entry up to which the provider has everything.
     pub fn acked(&self) -> Option<Seq> {
         self.acked
+    }
+
+    /// Returns the call that told it everything, where that is known.
+    pub fn seeded(&self) -> Option<Turn> {
+        self.seeded
+    }
+
+    /// Returns why it holds nothing any more, if it was given up.
+    pub fn lost(&self) -> Option<Lost> {
+        self.lost
+    }
+
+    /// Gives it up: it holds nothing any more, and the next page says everything, and why.
+    pub fn invalidate(&mut self, why: Lost) {
+        *self = Session { lost: Some(why), ..Session::default() };
     }
 
     /// Returns whether the provider has an entry.
@@ -34,13 +96,49 @@ impl Session {
         self.fixed.is_empty() || self.fixed.get(id) == Some(&fingerprint)
     }
 
-    /// Records which static fragments a call that went well has sent.
-    pub fn sent(&mut self, receipt: &Receipt) {
+    /// The floor of the page that told it everything, if it had one.
+    pub(crate) fn floor(&self) -> Option<Seq> {
+        self.floor
+    }
+
+    /// The call that sent it an entry, where that is later than the first that had it in view.
+    pub(crate) fn sent_since(&self, seq: Seq) -> Option<Turn> {
+        let is_within = |it: &&CaughtUp| it.after < Some(seq) && Some(seq) <= it.upto;
+        self.caught_up.iter().rev().find(is_within).map(|it| it.turn).max(self.seeded)
+    }
+
+    /// Whether it made an entry itself that was decided shorter before the next call.
+    pub(crate) fn made_whole(&self, seq: Seq) -> bool {
+        self.whole.contains(&seq)
+    }
+
+    /// Records a page that was sent, once its call has gone well: everything up to its head, and its static fragments.
+    /// A page that says everything begins anew.
+    pub fn sent(&mut self, compiled: &Compiled) {
+        let ticket = &compiled.receipt.ticket;
+        if compiled.page.mode == Mode::Full {
+            let floor = compiled.receipt.fates.iter().find_map(|row| match row.why {
+                Reason::BelowFloor { floor } | Reason::KeptByFloor { floor } => Some(floor),
+                _ => None,
+            });
+            *self = Session { seeded: Some(ticket.turn), floor, ..Session::default() };
+        }
+        if let Some((turn, after)) = self.last {
+            if ticket.turn.0 > turn.0 + 1 {
+                self.caught_up.push(CaughtUp { turn: ticket.turn, after, upto: ticket.head });
+            }
+            let is_stale = |row: &&FateRow| matches!(row.why, Reason::RemoteStale { .. }) && row.entries == 1;
+            let rows = compiled.receipt.fates.iter().filter(is_stale).map(|row| row.span.first);
+            self.whole.extend(rows.filter(|seq| Some(*seq) > after));
+        }
+        self.last = Some((ticket.turn, ticket.head));
         let is_there = |row: &&FragmentRow| {
             let was_sent = matches!(row.fate, FragmentFate::Shown | FragmentFate::StaticChanged | FragmentFate::Held);
             row.lifecycle == Lifecycle::Static && was_sent
         };
-        self.fixed.extend(receipt.fragments.iter().filter(is_there).map(|row| (row.id.clone(), row.fingerprint)));
+        let fixed = compiled.receipt.fragments.iter().filter(is_there);
+        self.fixed.extend(fixed.map(|row| (row.id.clone(), row.fingerprint)));
+        self.acknowledge(ticket.head, []);
     }
 
     /// Records a call that went well: `head` was the newest entry when its page was made, `produced` are the

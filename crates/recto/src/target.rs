@@ -43,6 +43,9 @@ pub struct Target {
     pub cache: Cache,
     /// Whether the provider remembers what it was sent.
     pub memory: Memory,
+    /// What becomes of instructions where it does.
+    #[serde(default)]
+    pub instructions: Instructions,
     /// Whether earlier reasoning can be sent back.
     pub reasoning: Reasoned,
     /// Whose sealed reasoning it can read beside its own: names of models, or what they begin with.
@@ -144,6 +147,17 @@ pub enum Memory {
     Session,
 }
 
+/// What becomes of instructions that a provider with a memory was told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Instructions {
+    /// They stay where they were said.
+    #[default]
+    Kept,
+    /// They are given anew at every call, and forgotten after it.
+    Replaced,
+}
+
 /// What a target does with a model's earlier reasoning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -238,6 +252,7 @@ impl Target {
             prices: Prices::default(),
             cache: Cache { kind: Caching::Prefix(Tokens(1)), min: Tokens(0), life_seconds: Cache::usual_life() },
             memory: Memory::Stateless,
+            instructions: Instructions::Kept,
             reasoning: Reasoned::Dropped,
             reads: Vec::new(),
             edits_past: EditsPast::Free,
@@ -271,6 +286,17 @@ impl Target {
     pub fn with_window(mut self, window: Option<Tokens>) -> Target {
         self.window = window;
         self
+    }
+
+    /// Returns the target as one that remembers what it was sent.
+    #[must_use]
+    pub fn remembering(self, instructions: Instructions) -> Target {
+        Target { memory: Memory::Session, instructions, ..self }
+    }
+
+    /// Returns whether all instructions stand at the head of every page, because they are forgotten after it.
+    pub(crate) fn forgets_instructions(&self) -> bool {
+        self.memory == Memory::Session && self.instructions == Instructions::Replaced
     }
 
     /// Returns whether reasoning that a model sealed can go to it.

@@ -17,6 +17,7 @@ use crate::reader::Decided;
 use crate::receipt::{FateRow, Warning};
 use crate::request::Request;
 use crate::select;
+use crate::session::Session;
 use crate::target::Target;
 use crate::tokens::{Count, Tokens};
 use std::collections::{HashMap, HashSet};
@@ -49,6 +50,10 @@ pub struct View<'a> {
     pub(crate) tells_errors: bool,
     /// The first item that passes may change; what lies before waits for its moment.
     pub(crate) cut: usize,
+    /// The session whose provider holds what passes may not change now.
+    pub(crate) spared: Option<&'a Session>,
+    /// The session whose provider is told only what is new, as far as log and request say.
+    pub(crate) session: Option<&'a Session>,
     /// The call that it is made for.
     pub(crate) turn: Turn,
 }
@@ -108,9 +113,16 @@ impl<'a> View<'a> {
         if self.late_cost == Tokens(0) {
             return items;
         }
+        let is_new = |item: &Item<'_>| self.session.is_some_and(|session| !session.holds(item.seq()));
         let shown = self.items.iter().filter(|item| item.is_shown());
-        let late = shown.skip_while(|item| item.role() == Role::System).filter(|item| item.role() == Role::System);
-        items + Tokens(self.late_cost.0 * late.count() as u64)
+        // Behind what a provider holds, every instruction comes late.
+        let late = shown.skip_while(|item| item.role() == Role::System && !is_new(item));
+        items + Tokens(self.late_cost.0 * late.filter(|item| item.role() == Role::System).count() as u64)
+    }
+
+    /// Whether passes may change an entry now, by the item that it stands in.
+    pub(crate) fn may_change(&self, item: usize, seq: Seq) -> bool {
+        item >= self.cut && self.spared.is_none_or(|session| !session.holds(seq))
     }
 
     /// Returns what a text costs here.

@@ -1,9 +1,10 @@
 //! The policies that come with Recto.
 
-use super::{Decorate, Policy, Sections, StatusRule, Step, TraceRule};
+use super::{Decorate, Policy, Prompts, Resumed, Sections, Stale, StatusRule, Step, TraceRule};
 use crate::entry::{EntryKind, Section};
 use crate::error::Error;
 use crate::expiry::{Expiry, ExpiryAction, ExpiryRule};
+use crate::fragment::Placement;
 use crate::reduce::{Excerpt, Expire, FitWindow, Grain, Identical, Marker, Superseded};
 use crate::tokens::Tokens;
 
@@ -40,6 +41,12 @@ const PRESETS: &[Preset] = &[
         Policy::clear_over_100k,
     ),
     ("mask_10", "all results but the newest 10 go, as SWE-agent masks observations; then as safe", Policy::mask_10),
+    (
+        "tenex_doc",
+        "changes nothing; on resume dynamic prompts come first, as the user's, and on a whole page before history",
+        Policy::tenex_doc,
+    ),
+    ("tenex_v1", "the same, but on a whole page dynamic prompts come behind history", Policy::tenex_v1),
     ("mj_doc", "results expire at once, as set for each action; nothing does unless it is set", Policy::mj_doc),
 ];
 
@@ -140,6 +147,22 @@ impl Policy {
         let mut policy = Policy::named("deepchat_today").then(exact_fit());
         policy.select.status = StatusRule::Note;
         policy
+    }
+
+    /// Returns the policy that changes nothing and places prompts as the TENEX document does: all of them before the
+    /// history, and on resume the dynamic ones before what is new, in the user's place.
+    pub fn tenex_doc() -> Policy {
+        Policy::resuming("tenex_doc", Placement::Head)
+    }
+
+    /// Returns the policy that places prompts as TENEX did when it shipped: dynamic ones behind the history.
+    pub fn tenex_v1() -> Policy {
+        Policy::resuming("tenex_v1", Placement::Tail)
+    }
+
+    fn resuming(name: &str, dynamic: Placement) -> Policy {
+        let prompts = Prompts { full: Some(dynamic), resumed: Resumed::UserFirst };
+        Policy { prompts, stale: Stale::Keep, ..Policy::named(name) }
     }
 
     /// Returns the policy that lets results expire by the settings of their actions, with MemberJunction's texts. By

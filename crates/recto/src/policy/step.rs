@@ -248,9 +248,13 @@ impl Step {
             return Vec::new();
         }
         let mut edits = self.pass.as_reduce().propose(view, request);
-        if view.cut > 0 && !edits.is_empty() && !self.lowers_floor() {
+        let is_held_back = view.cut > 0 || view.spared.is_some();
+        if is_held_back && !edits.is_empty() && !self.lowers_floor() {
             let places = view.places();
-            edits.retain(|edit| places.get(&edit.change.seq()).is_some_and(|(item, _)| *item >= view.cut));
+            edits.retain(|edit| {
+                let seq = edit.change.seq();
+                places.get(&seq).is_some_and(|(item, _)| view.may_change(*item, seq))
+            });
         }
         if !edits.is_empty() {
             // What one pass has made is not what the next one saw: each part is edited once.

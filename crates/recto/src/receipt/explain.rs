@@ -1,8 +1,9 @@
 //! The receipt as text, in the manner of a database's EXPLAIN.
 
-use super::{Fate, FateRow, FragmentFate, Ledger, Overflow, Prefix, Receipt, Savings, Warning};
+use super::{Fate, FateRow, FragmentFate, Full, Ledger, Overflow, Prefix, Receipt, Savings, Warning};
 use crate::edit::Reason;
 use crate::page::Mode;
+use crate::session::Lost;
 use crate::tokens::Tokens;
 use std::fmt;
 
@@ -19,6 +20,9 @@ impl fmt::Display for Receipt {
             "{mode} for {}  policy {}  reader {}  turn {}",
             self.target, self.policy, ticket.reader, ticket.turn.0
         )?;
+        if let Some(full) = &self.full {
+            writeln!(f, "  session  everything is sent: {full}")?;
+        }
         write!(f, "{}", self.ledger)?;
         writeln!(f, "  cache    {}", self.prefix)?;
         let money = &self.money;
@@ -44,6 +48,7 @@ impl fmt::Display for Receipt {
                 FragmentFate::Empty => "is empty, and left out",
                 FragmentFate::Shed => "was left out: no room beside the history",
                 FragmentFate::Held => "is held by the provider",
+                FragmentFate::Unsent => "is not sent, since nothing is new",
                 FragmentFate::StaticChanged => "has changed since the provider got it, and is sent once more",
             };
             writeln!(f, "  fragment {} ({} tokens) {fate}", row.id, row.cost)?;
@@ -98,6 +103,9 @@ impl fmt::Display for Ledger {
         match (self.window, self.left()) {
             (Some(window), Some(left)) => {
                 write!(f, "  window   {window} = {} used + ", self.used())?;
+                if self.held > Tokens(0) {
+                    write!(f, "{} held by the provider + ", self.held)?;
+                }
                 if self.allowance > Tokens(0) {
                     write!(f, "{} allowed for the provider's own count + ", self.allowance)?;
                 }
@@ -106,6 +114,9 @@ impl fmt::Display for Ledger {
                     write!(f, "{} more than it takes as input + ", window - self.reserve_out - most)?;
                 }
                 writeln!(f, "{left} left")?;
+            }
+            _ if self.held > Tokens(0) => {
+                writeln!(f, "  window   unbounded: {} used, {} held by the provider", self.used(), self.held)?;
             }
             _ => writeln!(f, "  window   unbounded: {} used", self.used())?,
         }
@@ -125,6 +136,34 @@ impl fmt::Display for Ledger {
         let spent = kinds.iter().filter(|(_, cost)| *cost > Tokens(0));
         let sum: Vec<String> = spent.map(|(name, cost)| format!("{name} {cost}")).collect();
         writeln!(f, "  used     {} = {}", self.used(), if sum.is_empty() { "nothing".into() } else { sum.join(" + ") })
+    }
+}
+
+impl fmt::Display for Full {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Full::NoSession => write!(f, "the provider holds nothing yet"),
+            Full::CursorBeyondLog { acked } => write!(f, "the session claims {acked}, which the log doesn't hold"),
+            Full::StaticChanged => write!(f, "a static fragment is not as the provider holds it"),
+            Full::Stale { entries, tokens } => {
+                write!(f, "the provider reads {entries} entries with {tokens} tokens more than was decided")
+            }
+            Full::Restored => write!(f, "what the provider was not sent in full is shown again"),
+            Full::Lost { lost } => write!(f, "{lost}"),
+        }
+    }
+}
+
+impl fmt::Display for Lost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Lost::WorkspaceChanged => "the session belongs to another workspace",
+            Lost::EntryGone => "the entry up to which the provider had everything is gone",
+            Lost::Forgotten => "the provider doesn't hold the session any more",
+            Lost::WentOn => "the conversation went on elsewhere, with what the provider can't be told",
+            Lost::InDoubt => "it is not known what the provider made of the last call",
+            Lost::Told => "the session was given up on request",
+        })
     }
 }
 

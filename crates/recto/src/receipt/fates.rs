@@ -3,30 +3,40 @@
 use super::{Fate, FateRow};
 use crate::edit::{PassName, Reason};
 use crate::entry::{Seq, Span};
+use crate::holding::Holding;
 use crate::item::{Changed, Item};
 use crate::log::Counted;
-use crate::page::{Mode, Page};
-use crate::request::Request;
+use crate::session::Session;
 use crate::tokens::Tokens;
 use crate::view::{View, below};
 
 /// Returns one row for every entry or unread run, in order; together they cover the log.
-pub(super) fn rows(view: &View<'_>, page: &Page, request: &Request<'_>) -> Vec<FateRow> {
+pub(super) fn rows(view: &View<'_>, holding: &Holding<'_>) -> Vec<FateRow> {
     let mut rows = below(&view.window);
-    let acked = request.session.and_then(|session| session.acked()).filter(|_| page.mode != Mode::Full);
     for item in &view.items {
         item_rows(item, view, &mut rows);
     }
     rows.extend(view.gone.iter().cloned());
     // Runs that share their span with others come last.
     rows.sort_by_key(|row| (row.scope.is_some() && row.span.first == Seq(0) && row.entries > 1, row.span.first));
-    if let Some((acked, session)) = acked.zip(request.session) {
-        for row in rows.iter_mut().filter(|row| row.fate != Fate::NotShown && session.holds(row.span.first)) {
-            (row.fate, row.by, row.why, row.after) =
-                (Fate::NotShown, "session".into(), Reason::BeforeCursor { acked }, Tokens(0));
-        }
+    if let Some(acked) = holding.session.and_then(Session::acked) {
+        rows.iter_mut().for_each(|row| hold(row, acked, holding));
     }
     rows
+}
+
+/// What the provider holds is not shown again, but for what it was sent shortened and is asked for now.
+fn hold(row: &mut FateRow, acked: Seq, holding: &Holding<'_>) {
+    let seq = row.span.first;
+    let is_held = row.fate != Fate::NotShown && holding.holds(seq);
+    let stale = holding.stale.get(&seq).copied().filter(|_| row.entries == 1);
+    let below = holding.floor.filter(|_| holding.is_stale_below(&row.why)).map(|_| row.before);
+    let why = match stale.or(below) {
+        Some(tokens) => Reason::RemoteStale { acked, tokens },
+        None if is_held && !holding.notes.contains_key(&seq) => Reason::BeforeCursor { acked },
+        None => return,
+    };
+    (row.fate, row.by, row.why, row.after) = (Fate::NotShown, "session".into(), why, Tokens(0));
 }
 
 fn item_rows(item: &Item<'_>, view: &View<'_>, rows: &mut Vec<FateRow>) {

@@ -67,6 +67,7 @@ fn is_decided(why: &Reason) -> bool {
             | Reason::Named { .. }
             | Reason::BeforeEdge { .. }
             | Reason::BeforeCursor { .. }
+            | Reason::RemoteStale { .. }
             | Reason::OrphanResult { .. }
             | Reason::LateResult { .. }
             | Reason::Empty

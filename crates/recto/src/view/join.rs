@@ -36,6 +36,8 @@ pub(super) fn join<'a>(window: Window<'a>, request: &Request<'a>, decided: Decid
         unread_calls: Vec::new(),
         is_final: false,
         cut: 0,
+        spared: None,
+        session: request.held(),
         counter: request.log.counter(),
         overhead: request.target.message_overhead,
         late_cost: request.late_system_cost(),

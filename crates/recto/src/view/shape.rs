@@ -9,7 +9,7 @@ use crate::wire::Wire;
 use crate::wire::json::Fields;
 
 /// What stands before an instruction in the user's place.
-pub(crate) const LATE_SYSTEM: &str = "[System Context]: ";
+pub const LATE_SYSTEM: &str = "[System Context]: ";
 /// What stands before the text of a result that failed.
 const ERROR: &str = "Error: ";
 

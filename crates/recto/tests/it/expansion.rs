@@ -7,7 +7,7 @@ use recto::edit::{Change, Decision, Handle, Reason};
 use recto::entry::{Call, Expiry, ExpiryAction, Media, Piece, Reasoning, Redaction, RunId, ToolResult};
 use recto::expand::{Ask, Expansion, Range, Refusal, expand, hint};
 use recto::page::{Mode, Page};
-use recto::policy::Decorate;
+use recto::policy::{Decorate, Stale};
 use recto::receipt::{Fate, Ticket};
 use recto::reduce::{CapOutput, DropImages, Expire, FitWindow, Grain};
 use recto::target::{EditsPast, Memory, Reasoned};
@@ -77,7 +77,7 @@ impl Host {
         let ticket = compiled.receipt.ticket.clone();
         self.reader.acknowledge(&ticket).unwrap();
         let held = self.session.clone();
-        self.session.acknowledge(ticket.head, []);
+        self.session.sent(&compiled);
         self.past.push((ticket, held, compiled.page.clone()));
         self.say(Entry::assistant("ok"));
         self.say(Entry::user("go on"));
@@ -346,22 +346,35 @@ fn what_is_capped_from_the_start_is_exempt_for_as_many_calls_as_asked() {
 fn x03_what_the_provider_was_sent_in_full_is_not_sent_again() {
     let long = "z".repeat(400);
     let mut host = Host::new(expiring(1, 20), None);
-    host.target.memory = Memory::Session;
+    (host.target.memory, host.policy.stale) = (Memory::Session, Stale::Keep);
     let seq = host.looks("a", &long);
     host.calls(4);
     let refusal = host.expand(Ask::whole(handle(seq))).unwrap_err();
     assert_eq!(refusal.code(), "held");
     assert!(refusal.to_string().contains("the provider already holds the full text"));
-    // Where it was sent shortened from the start, only the text can bring it.
+    // Where it was sent shortened from the start, a note brings it, once.
     let mut host = Host::new(Policy::named("cap").then(CapOutput::to(30)), None);
     host.target.memory = Memory::Session;
     let seq = host.looks("a", &long);
     host.calls(2);
     let expansion = host.expand(Ask::whole(handle(seq))).unwrap();
-    assert!(!expansion.is_in_place && expansion.text.contains(&long));
+    assert!(expansion.is_in_place && expansion.text.contains(&long));
+    let notes = |compiled: &Compiled| {
+        let notes = compiled.page.messages.iter().filter(|message| message.seq == Some(seq));
+        notes.map(|message| (message.role, format!("{:?}", message.parts).contains(&long))).collect::<Vec<_>>()
+    };
+    // A call that is given up says it again.
+    for _ in 0..2 {
+        let compiled = host.page().unwrap();
+        assert_eq!((compiled.page.mode, notes(&compiled)), (Mode::Delta, vec![(Role::User, true)]));
+        let row = compiled.receipt.fate(seq).unwrap();
+        assert!(row.fate == Fate::Shown && matches!(row.why, Reason::Expanded { .. }), "{row:?}");
+    }
+    host.call();
     let compiled = host.call();
-    assert_eq!((compiled.page.mode, text(&compiled, seq)), (Mode::Delta, None));
+    assert_eq!((compiled.page.mode, notes(&compiled)), (Mode::Delta, vec![]));
     assert_eq!(host.refuses(Ask::whole(handle(seq))), "already_expanded");
+    host.recalls_its_past();
 }
 
 #[test]

@@ -83,7 +83,7 @@ impl Host {
         let compiled = compile(&self.request()).unwrap().told(planned.clone());
         self.reader.acknowledge(&compiled.receipt.ticket).unwrap();
         if let Some(session) = &mut self.session {
-            session.acknowledge(compiled.receipt.ticket.head, []);
+            session.sent(&compiled);
         }
         let edits = planned.edits.clone();
         self.past.push((planned, compiled));

@@ -256,9 +256,11 @@ fn the_documentation_names_every_key_and_word() {
     wrong.push(step("\"superseded\":{\"rules\":[{\"zz\":1}]}".into()));
     wrong.push(step("\"superseded\":{\"rules\":[{\"does\":\"zz\"}]}".into()));
     wrong.extend(passes.map(|pass| step(format!("\"{pass}\":{{\"zz\":1}}"))));
-    wrong.extend(["select", "pins", "patience"].map(|table| format!("\"{table}\":{{\"zz\":1}}")));
+    wrong.extend(["select", "pins", "patience", "prompts"].map(|table| format!("\"{table}\":{{\"zz\":1}}")));
     wrong.extend(["sections", "status", "trace", "authors"].map(|key| format!("\"select\":{{\"{key}\":\"zz\"}}")));
     wrong.extend(["when", "sparing"].map(|key| step(format!("\"{key}\":\"zz\""))));
+    wrong.extend(["full", "resumed"].map(|key| format!("\"prompts\":{{\"{key}\":\"zz\"}}")));
+    wrong.push("\"stale\":\"zz\"".into());
     wrong.push(step("\"expire\":{\"action\":\"zz\"}".into()));
     wrong.push(step("\"recent\":{\"grain\":\"zz\"}".into()));
     let mut words = 0;

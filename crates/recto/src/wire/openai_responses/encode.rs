@@ -23,7 +23,9 @@ const NOTHING: &str = r#"{"type":"message","role":"user","content":[{"type":"inp
 /// A mark that nobody gave.
 const OWN_MARK: &str = r#"{"mode":"explicit"}"#;
 /// The fields that are written at a place of their own.
-const PLACED: &[&str] = &["model", "store", "include", "input", "tools", "text"];
+const PLACED: &[&str] = &["model", "store", "include", "instructions", "input", "tools", "text"];
+/// The fields that name what the provider holds already.
+const HELD: &[&str] = &["previous_response_id", "conversation"];
 
 /// Writes the body of a request for a page.
 pub fn encode(page: &Page, target: &Target) -> Vec<u8> {
@@ -34,12 +36,18 @@ pub fn encode(page: &Page, target: &Target) -> Vec<u8> {
 pub fn encode_with(page: &Page, target: &Target, fields: &Map<String, Value>) -> Vec<u8> {
     let mut out = Vec::with_capacity(room(page));
     field(&mut out, r#"{"model":"#, &target.name);
+    let is_held = HELD.iter().any(|name| fields.get(*name).is_some_and(|it| !it.is_null()));
+    let remembers = is_held || target.forgets_instructions();
     raw(&mut out, r#","store":"#);
-    value(&mut out, fields.get("store").unwrap_or(&Value::Bool(false)));
+    value(&mut out, fields.get("store").unwrap_or(&Value::Bool(remembers)));
     include(&mut out, target, fields.get("include"));
+    // Instructions of this call alone: as items they would stay.
+    let is_passing = |message: &&Message| remembers && message.role == Role::System && message.seq.is_none();
+    let passing = page.messages.iter().take_while(is_passing).count();
+    instructions(&mut out, &page.messages[..passing], fields.get("instructions"));
     raw(&mut out, r#","input":["#);
     let before = out.len();
-    Input::of(page, target).write(&mut out, page);
+    Input::of(page, target).write(&mut out, page, passing);
     if out.len() == before {
         raw(&mut out, NOTHING);
     }
@@ -56,6 +64,22 @@ pub fn encode_with(page: &Page, target: &Target, fields: &Map<String, Value>) ->
 
 fn value(out: &mut Vec<u8>, value: &Value) {
     serde_json::to_writer(out, value).expect("writing a value into memory can't fail");
+}
+
+fn instructions(out: &mut Vec<u8>, messages: &[Message], given: Option<&Value>) {
+    let texts = messages.iter().flat_map(|message| message.parts.iter()).filter_map(|part| match part {
+        Part::Text { text } => Some(&**text),
+        _ => None,
+    });
+    let texts: Vec<&str> = given.and_then(Value::as_str).into_iter().chain(texts).collect();
+    match (messages.is_empty(), given) {
+        (true, None) => {}
+        (true, Some(given)) => {
+            raw(out, r#","instructions":"#);
+            value(out, given);
+        }
+        (false, _) => field(out, r#","instructions":"#, &texts.join("\n\n")),
+    }
 }
 
 fn include(out: &mut Vec<u8>, target: &Target, given: Option<&Value>) {
@@ -128,8 +152,8 @@ impl<'p> Input<'p> {
         }
     }
 
-    fn write(mut self, out: &mut Vec<u8>, page: &'p Page) {
-        for (at, message) in page.messages.iter().enumerate() {
+    fn write(mut self, out: &mut Vec<u8>, page: &'p Page, passing: usize) {
+        for (at, message) in page.messages.iter().enumerate().skip(passing) {
             let mark = self.marks.get(&at).copied();
             match message.role {
                 Role::System => self.said(out, message, "developer", mark),

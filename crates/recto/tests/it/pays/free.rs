@@ -4,8 +4,9 @@ use super::{BARE, Host, expiring, long, whole};
 use recto::edit::Reason;
 use recto::entry::{Part, Reasoning};
 use recto::fragment::{Fragment, Fragments};
-use recto::policy::Policy;
-use recto::receipt::Fate;
+use recto::page::Mode;
+use recto::policy::{Policy, Stale};
+use recto::receipt::{Fate, Full};
 use recto::target::{Caching, EditsPast, Memory, Reasoned};
 use recto::tool::Tools;
 use recto::{Entry, Role, Seq, Session, Tokenizer, Tokens, Wire};
@@ -193,12 +194,31 @@ fn what_a_session_holds_waits_for_no_moment() {
         (0..60).for_each(|_| drop(host.turn(20)));
         host
     };
-    let host = live(expiring(BARE));
+    let keeping = |mut policy: Policy| {
+        policy.stale = Stale::Keep;
+        policy
+    };
+    let host = live(keeping(expiring(BARE)));
     assert!(host.reader.decisions().is_empty(), "{:?}", host.reader.decisions());
     assert!(host.past.iter().all(|(planned, _)| planned.waiting.is_none()));
     // At once is at once, though the provider holds what it holds.
-    let host = live(expiring(BARE).immediately());
+    let host = live(keeping(expiring(BARE).immediately()));
     assert_eq!(host.reader.decisions().len(), 1);
+    // Told everything again, once that has paid for writing all of it anew; and then never again.
+    let host = live(expiring(BARE));
+    assert_eq!(host.cuts().len(), 1);
+    let full: Vec<usize> = (0..60).filter(|nth| host.past[*nth].1.page.mode == Mode::Full).collect();
+    let [0, at] = full[..] else { panic!("{full:?}") };
+    let (planned, compiled) = &host.past[at];
+    assert!(matches!(compiled.receipt.full, Some(Full::Stale { entries: 1, .. })), "{:?}", compiled.receipt.full);
+    let Some(Reason::Pays { rent, cost }) =
+        planned.edits.iter().map(|edit| &edit.why).find(|why| matches!(why, Reason::Pays { .. }))
+    else {
+        panic!("{:?}", planned.edits)
+    };
+    let written = planned.edits.iter().find(|edit| matches!(edit.why, Reason::Pays { .. })).unwrap().after;
+    assert_eq!(*cost, whole(written.0 as f64 * 1.15), "the whole page is written anew");
+    assert!(rent >= cost);
     // The control: a provider that remembers nothing.
     let mut host = Host::new(expiring(BARE));
     host.uses("look", "{}", &long(2_000));
