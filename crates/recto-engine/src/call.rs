@@ -1,6 +1,7 @@
 //! A model call: what the host says of it, and what is needed to make its page again.
 
 use crate::error::{Error, Kind};
+use crate::session::Remembering;
 use crate::store::{RECEIPT_BYTES_MAX, ReaderName};
 use recto::digest::Digest;
 use recto::entry::{RunId, Text};
@@ -45,8 +46,8 @@ pub struct Call {
     pub input: Option<Entry>,
     /// How many tokens stay free for the answer.
     pub reserve: Option<Tokens>,
-    /// What a provider that remembers already holds.
-    pub session: Option<Session>,
+    /// The provider that remembers, if one does; what it holds is kept in the store.
+    pub session: Option<Remembering>,
 }
 
 impl Call {
@@ -69,9 +70,18 @@ impl Call {
     }
 }
 
+/// A call, with what the store knows about it.
+#[derive(Clone, Copy)]
+pub(crate) struct Calling<'c> {
+    pub(crate) call: &'c Call,
+    /// What a provider that remembers already holds.
+    pub(crate) session: Option<&'c Session>,
+    pub(crate) before: &'c Before,
+}
+
 /// What a call says, counted once.
 pub(crate) struct Material<'c> {
-    call: &'c Call,
+    calling: Calling<'c>,
     fragments: Option<Fragments>,
     tools: Option<Tools>,
     format: Option<ResponseFormat>,
@@ -92,14 +102,15 @@ pub(crate) struct Before {
 
 impl<'c> Material<'c> {
     /// Counts what goes with a call.
-    pub(crate) fn of(call: &'c Call, counter: &dyn Count, empty: &Log) -> Result<Material<'c>, Error> {
+    pub(crate) fn of(calling: Calling<'c>, counter: &dyn Count, empty: &Log) -> Result<Material<'c>, Error> {
+        let call = calling.call;
         let fragments = (!call.fragments.is_empty()).then(|| Fragments::counted(call.fragments.clone(), counter));
         let format = match &call.format {
             Some(format) => ResponseFormat::parse(format)?,
             None => None,
         };
         Ok(Material {
-            call,
+            calling,
             fragments: fragments.transpose()?,
             tools: (!call.tools.is_empty()).then(|| Tools::counted(call.tools.iter().cloned(), counter)),
             format,
@@ -108,8 +119,8 @@ impl<'c> Material<'c> {
     }
 
     /// Returns the request that this call is.
-    pub(crate) fn request<'a>(&'a self, log: &'a Log, reader: &'a Reader, before: &'a Before) -> Request<'a> {
-        let call = self.call;
+    pub(crate) fn request<'a>(&'a self, log: &'a Log, reader: &'a Reader) -> Request<'a> {
+        let Calling { call, session, before } = self.calling;
         Request {
             run: call.run.as_ref(),
             fragments: self.fragments.as_ref(),
@@ -119,7 +130,7 @@ impl<'c> Material<'c> {
             marks: &call.marks,
             input: self.input.as_ref(),
             reserve: call.reserve,
-            session: call.session.as_ref(),
+            session,
             previous: before.page.as_ref(),
             reported: before.reported,
             last_call: before.last.as_ref().map(|(model, idle)| LastCall { model, idle_seconds: *idle }),
@@ -149,6 +160,9 @@ pub(crate) struct Stored {
     marks: Option<Digest>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     session: Option<Digest>,
+    /// Who remembers it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) provider: Option<Text>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     run: Option<RunId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -204,7 +218,8 @@ impl Totals {
 
 impl Stored {
     /// Writes down what a page was made from, and the contents that this refers to.
-    pub(crate) fn of(call: &Call, before: &Before, receipt: &Receipt) -> (Stored, Contents) {
+    pub(crate) fn of(calling: Calling<'_>, receipt: &Receipt) -> (Stored, Contents) {
+        let Calling { call, session, before } = calling;
         let mut contents = Contents::new();
         let mut keep = |text: String| {
             let digest = Digest::of(text.as_bytes());
@@ -224,7 +239,8 @@ impl Stored {
             format: call.format.as_ref().map(|format| keep(format.to_string())),
             expiry: call.expiry.as_ref().map(|expiry| keep(json(expiry))),
             marks: (!call.marks.is_empty()).then(|| keep(json(&call.marks))),
-            session: call.session.as_ref().map(|session| keep(json(session))),
+            session: session.map(|session| keep(json(session))),
+            provider: call.session.as_ref().map(|it| it.provider.clone()),
             run_apart: call.run.as_ref().filter(|run| run.as_str().len() > RUN_BYTES_MAX).map(|run| keep(json(run))),
             run: call.run.clone().filter(|run| run.as_str().len() <= RUN_BYTES_MAX),
             reserve: call.reserve,
@@ -249,7 +265,7 @@ impl Stored {
         some.into_iter().flatten().copied().chain([self.policy, self.target]).collect()
     }
 
-    /// Returns the call that it was, without what was said with it.
+    /// Returns the call that it was, without what was said with it and the session that it went on with.
     pub(crate) fn call(&self, contents: &Contents) -> Result<Call, Error> {
         Ok(Call {
             reader: ReaderName::from(self.ticket.reader.clone()),
@@ -266,8 +282,13 @@ impl Stored {
             marks: self.marks.map_or(Ok(Vec::new()), |digest| read(contents, digest))?,
             input: None,
             reserve: self.reserve,
-            session: self.session.map(|digest| read(contents, digest)).transpose()?,
+            session: None,
         })
+    }
+
+    /// Returns what the provider held when its page was made.
+    pub(crate) fn session(&self, contents: &Contents) -> Result<Option<Session>, Error> {
+        self.session.map(|digest| read(contents, digest)).transpose()
     }
 
     /// Returns what of the call before a page depends on, where that call's own page isn't made again.

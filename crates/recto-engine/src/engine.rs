@@ -1,13 +1,17 @@
 //! The engine: one façade over a store and the compiler. Command line and server call only this.
 
+mod asked;
+mod driven;
 mod erase;
 mod live;
 mod pages;
 mod port;
+mod sessions;
 
 use crate::body;
 use crate::error::{Error, Kind};
 use crate::lens::{self, Lens};
+use crate::session::Tasks;
 use crate::store::sqlite::{Report, Sqlite};
 use crate::store::{
     Appended, BATCH_ENTRIES_MAX, Batch, Commit, Conversation, ConversationId, DecisionRow, Decisions, Expect,
@@ -24,6 +28,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::sync::Notify;
 
+pub use asked::Asked;
+pub use driven::{Driven, How};
 pub use erase::Gone;
 pub use live::{Subscription, Told};
 pub use pages::{Again, Answer, Give, Turned};
@@ -102,6 +108,8 @@ struct Inner<S> {
     /// What counts the entries of conversations that were appended to; for a conversation that never changes.
     tokenizers: Mutex<HashMap<At, Tokenizer>>,
     pages: pages::Cache,
+    /// What in this process goes on with sessions.
+    tasks: Arc<Tasks>,
 }
 
 impl<S> Clone for Engine<S> {
@@ -125,6 +133,7 @@ impl<S: Store> Engine<S> {
                 changed: Notify::new(),
                 tokenizers: Mutex::default(),
                 pages: pages::Cache::default(),
+                tasks: Arc::default(),
             }),
         }
     }
@@ -309,8 +318,8 @@ impl<S: Store> Engine<S> {
         expect: ReaderRow,
         decisions: Vec<DecisionRow>,
     ) -> Result<(), Error> {
-        let (contents, turns, erase, open, when) = (Vec::new(), Vec::new(), Vec::new(), None, now());
-        let commit = Commit { expect, decisions, contents, turns, erase, open, at: when };
+        let (contents, turns, erase, open, records) = (Vec::new(), Vec::new(), Vec::new(), None, Vec::new());
+        let commit = Commit { expect, decisions, contents, turns, erase, open, records, at: now() };
         self.store().commit(&at.tenant, &at.conversation, reader, commit).await?;
         self.inner.changed.notify_waiters();
         Ok(())

@@ -33,6 +33,14 @@ pub(crate) enum Kind {
     TooLarge { what: String },
     /// Somebody else held the store for too long.
     Busy { what: String },
+    /// Another call goes on with a session.
+    InUse { what: String },
+    /// A program could not be run, or did not do what was asked.
+    Program { what: String, hint: String },
+    /// A provider refused a request, or could not be reached.
+    Refused { what: String, status: Option<u16>, code: Option<String>, hint: String },
+    /// Something took longer than it may.
+    TimedOut { what: String, hint: String },
     /// There is no space left.
     Full { what: String },
     /// It can't be written to.
@@ -78,6 +86,34 @@ impl Error {
     /// Returns whether waiting and trying again may help.
     pub fn is_busy(&self) -> bool {
         matches!(*self.kind, Kind::Busy { .. })
+    }
+
+    /// Returns whether another call goes on with the session: wait until it has ended.
+    pub fn is_in_use(&self) -> bool {
+        matches!(*self.kind, Kind::InUse { .. })
+    }
+
+    /// Returns whether a program could not be run, or did not do what was asked.
+    pub fn is_program(&self) -> bool {
+        matches!(*self.kind, Kind::Program { .. })
+    }
+
+    /// Returns whether a provider refused a request, or could not be reached.
+    pub fn is_refused(&self) -> bool {
+        matches!(*self.kind, Kind::Refused { .. })
+    }
+
+    /// Returns whether something took longer than it may.
+    pub fn is_timed_out(&self) -> bool {
+        matches!(*self.kind, Kind::TimedOut { .. })
+    }
+
+    /// Returns the status and the code that a provider refused a request with.
+    pub fn refusal(&self) -> (Option<u16>, Option<&str>) {
+        match &*self.kind {
+            Kind::Refused { status, code, .. } => (*status, code.as_deref()),
+            _ => (None, None),
+        }
     }
 
     /// Returns whether there is no space left.
@@ -136,7 +172,11 @@ impl Error {
     pub fn hint(&self) -> Option<String> {
         Some(match &*self.kind {
             Kind::Core(error) => return error.hint(),
-            Kind::Conflict { hint, .. } => hint.clone(),
+            Kind::Conflict { hint, .. }
+            | Kind::Program { hint, .. }
+            | Kind::Refused { hint, .. }
+            | Kind::TimedOut { hint, .. } => hint.clone(),
+            Kind::InUse { .. } => "wait until it has ended, then try again".into(),
             Kind::HeadMoved { .. } => "somebody else has appended; read what is new, then append again".into(),
             Kind::KeyReused { .. } => {
                 "give every append a key of its own, and use it again only to repeat that append".into()
@@ -179,6 +219,10 @@ impl fmt::Display for Error {
             Kind::NotFound { what } => write!(f, "no {what}"),
             Kind::Exists { what } => write!(f, "{what} exists already"),
             Kind::Conflict { what, .. } | Kind::TooLarge { what } | Kind::Busy { what } => f.write_str(what),
+            Kind::InUse { what }
+            | Kind::Program { what, .. }
+            | Kind::Refused { what, .. }
+            | Kind::TimedOut { what, .. } => f.write_str(what),
             Kind::KeyReused { key } => write!(f, "key {key:?} was used for another append"),
             Kind::HeadMoved { expected, head } => {
                 write!(f, "the log was expected to end at {}, and ends at {}", place(expected), place(head))

@@ -31,8 +31,12 @@ mod body; // how an entry is written down
 mod lens; // as much of a stored reader as is asked of it
 mod window; // as much of a stored log as is asked of it
 
+pub mod session; // what providers that remember hold
 pub mod call; // what a host says of a call, and what its page was made from
 pub mod engine; // the façade
+
+pub mod drive; // programs that keep conversations of their own
+pub mod upstream; // providers over HTTP
 
 /// The example of the store's page is compiled as a doc test.
 #[cfg(doctest)]
@@ -42,4 +46,5 @@ struct StorePage;
 pub use call::Call;
 pub use engine::{Answer, Append, At, Engine, Give, Opening};
 pub use error::Error;
+pub use session::Remembering;
 pub use store::{Conversation, ConversationId, Expect, Forks, ReaderName, Store, Tenant};

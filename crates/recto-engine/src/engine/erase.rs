@@ -10,6 +10,7 @@ use crate::store::{
 use recto::Seq;
 use recto::edit::{Change, Edit};
 use recto::entry::ERASED_WORD;
+use recto::session::Lost;
 use serde::Serialize;
 
 /// The most entries whose bodies one erase takes.
@@ -54,10 +55,15 @@ impl<S: Store> Engine<S> {
             let what = format!("entry {missing} in conversation {:?}", at.conversation.as_str());
             return Err(Kind::NotFound { what }.into());
         }
-        let decisions = self.quoting(at, &seqs).await?;
+        let sharing = self.sharing(at, &seqs).await?;
+        let decisions = self.quoting(at, &sharing, &seqs).await?;
+        // First, so that nobody goes on with a session that still holds them.
+        for id in &sharing {
+            self.forget_held(&At { tenant: at.tenant.clone(), conversation: id.clone() }, &seqs).await?;
+        }
         let erase = EraseEntries { remains, decisions };
         let erased = self.store().erase_entries(&at.tenant, &at.conversation, erase).await?;
-        self.inner.pages.forget(&at.conversation);
+        sharing.iter().for_each(|id| self.inner.pages.forget(id));
         self.inner.changed.notify_waiters();
         Ok(erased.into())
     }
@@ -68,16 +74,28 @@ impl<S: Store> Engine<S> {
         rows.iter().map(|row| body::remains(row, &counter)).collect()
     }
 
-    /// The decisions that quote entries, here and in every conversation that shares them, without the quotes.
-    async fn quoting(&self, at: &At, seqs: &[Seq]) -> Result<Vec<(ConversationId, ReaderName, DecisionRow)>, Error> {
+    /// Every conversation that may have the entries: the oldest that does, and all that go on from it.
+    async fn sharing(&self, at: &At, seqs: &[Seq]) -> Result<Vec<ConversationId>, Error> {
+        let mut sharing = vec![self.root(at, seqs).await?];
+        for next in 0..CONVERSATIONS_MAX {
+            let Some(id) = sharing.get(next) else { return Ok(sharing) };
+            sharing.extend(self.store().forks(&at.tenant, id).await?);
+        }
+        Err(Kind::TooLarge { what: format!("more than {CONVERSATIONS_MAX} conversations share these entries") }.into())
+    }
+
+    /// The decisions of conversations that quote entries, without the quotes.
+    async fn quoting(
+        &self,
+        at: &At,
+        conversations: &[ConversationId],
+        seqs: &[Seq],
+    ) -> Result<Vec<(ConversationId, ReaderName, DecisionRow)>, Error> {
         let mut quoting = Vec::new();
-        let mut left = vec![self.root(at, seqs).await?];
-        for _ in 0..CONVERSATIONS_MAX {
-            let Some(id) = left.pop() else { return Ok(quoting) };
-            left.extend(self.store().forks(&at.tenant, &id).await?);
-            for (reader, _) in self.store().readers(&at.tenant, &id).await? {
+        for id in conversations {
+            for (reader, _) in self.store().readers(&at.tenant, id).await? {
                 let which = Decisions::About(seqs.to_vec());
-                let rows = self.store().decisions(&at.tenant, &id, &reader, Upto::NOW, which).await?;
+                let rows = self.store().decisions(&at.tenant, id, &reader, Upto::NOW, which).await?;
                 for decision in lens::made(rows)? {
                     if let Some(edit) = unquoted(&decision.edit) {
                         let row = lens::rewritten(edit, decision.policy, decision.ordinal, decision.turn.0);
@@ -86,7 +104,17 @@ impl<S: Store> Engine<S> {
                 }
             }
         }
-        Err(Kind::TooLarge { what: format!("more than {CONVERSATIONS_MAX} conversations share these entries") }.into())
+        Ok(quoting)
+    }
+
+    /// Gives up the sessions whose providers hold some of the entries: they can't be made to forget them.
+    async fn forget_held(&self, at: &At, seqs: &[Seq]) -> Result<(), Error> {
+        for (provider, reader, held) in self.sessions(at).await? {
+            if seqs.iter().any(|seq| held.session.holds(*seq)) {
+                self.invalidate(at, &reader, &provider, Lost::EntryGone).await?;
+            }
+        }
+        Ok(())
     }
 
     /// The oldest conversation that has the entries.

@@ -4,7 +4,7 @@ use super::{At, Engine, TRIES_MAX, counter, too_busy};
 use crate::body;
 use crate::error::Error;
 use crate::lens;
-use crate::store::{Conversation, DecisionKind, DecisionRow, Decisions, ReaderName, Row, Store, Turns, Upto};
+use crate::store::{Conversation, DecisionKind, DecisionRow, Decisions, ReaderName, Row, Store, TurnRow, Turns, Upto};
 use recto::edit::Turn;
 use recto::event::{Event, Since, events};
 use recto::log::{Known, Newest, Tally};
@@ -71,19 +71,30 @@ impl<S: Store> Engine<S> {
         // A call is told once all that it had in view is, and of the next one what has come so far.
         let last_row = rows.last().map(|row| row.seq);
         let is_all = rows.len() < ROWS_MAX;
-        let whole = turns.iter().filter(|turn| is_all || turn.head <= last_row).count();
-        let upto_turn = first + whole as u64;
-        let is_open = is_all && upto_turn == row.turns;
         let which = Decisions::After { ordinal: since.ordinal, rows: ROWS_MAX };
         let decided = self.store().decisions(tenant, id, reader, Upto::NOW, which).await?;
-        let is_told = |row: &DecisionRow| row.turn < upto_turn || is_open;
+        let is_all_decided = decided.len() < ROWS_MAX;
+        // Of the call to which the last one of a page belongs, more may follow.
+        let decided_upto = decided.last().filter(|_| !is_all_decided).map_or(u64::MAX, |row| row.turn);
+        let is_whole = |turn: &&TurnRow| (is_all || turn.head <= last_row) && turn.turn < decided_upto;
+        let whole = turns.iter().take_while(is_whole).count();
+        let upto_turn = first + whole as u64;
+        // Of the next call, what was decided is told once all is that it has in view; it may take several pages.
+        let is_next_seen = match turns.get(whole) {
+            Some(turn) => is_all || turn.head <= last_row,
+            None => is_all && upto_turn == row.turns,
+        };
+        let is_told = |row: &DecisionRow| row.turn < upto_turn || row.turn == upto_turn && is_next_seen;
         let decided: Vec<DecisionRow> = decided.into_iter().take_while(is_told).collect();
         let ordinal = decided.last().map_or(since.ordinal, |row| row.ordinal);
         let decisions = self.with_reverted(at, reader, decided).await?;
 
         // What came after the last call of a page may belong to one that was not read.
-        let is_next_known = whole < turns.len() || turns.len() < ROWS_MAX;
-        let told_head = if is_next_known { last_row } else { turns.last().and_then(|turn| turn.head) };
+        let told_head = match turns.get(whole) {
+            Some(next) => last_row.min(next.head),
+            None if turns.len() < ROWS_MAX => last_row,
+            None => turns.last().and_then(|turn| turn.head),
+        };
         let new: Vec<&Row> = rows.iter().filter(|row| Some(row.seq) <= told_head).collect();
         let next = new.last().map_or(since.next, |row| row.seq.next());
         let tally = new.last().map_or_else(Tally::default, |row| row.tally.clone());

@@ -2,9 +2,10 @@
 
 use super::{Append, At, Engine, TRIES_MAX, batch, counter, now, too_busy};
 use crate::body;
-use crate::call::{Before, Call, Contents, Material, Stored, Totals, ticket_digest};
+use crate::call::{Before, Call, Calling, Contents, Material, Stored, Totals, ticket_digest};
 use crate::error::{Error, Kind};
 use crate::lens::{self, Lens};
+use crate::session::Held;
 use crate::store::{
     Acknowledge, Appended, Batch, Commit, Conversation, ConversationId, Expect, OpenCall, ReaderName, ReaderRow,
     Remains, Store, TurnRow, Turns, Upto,
@@ -16,7 +17,7 @@ use recto::entry::{Millis, Text};
 use recto::expand::{Ask, Expansion, Refusal, expand};
 use recto::page::Page;
 use recto::receipt::Ticket;
-use recto::{Compiled, Entry, Plan, Reader, Request, Seq, Target, Tokens, compile, plan};
+use recto::{Compiled, Entry, Plan, Reader, Request, Seq, Session, Target, Tokens, compile, plan};
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Mutex;
@@ -37,6 +38,10 @@ pub struct Answer {
     pub reported: Option<Tokens>,
     /// The caller's name for this acknowledgement: the same again is answered with the first result.
     pub key: Option<Text>,
+    /// What the provider calls the session that holds it now, where it remembers.
+    pub session: Option<Text>,
+    /// How far the provider's own record of it is known, in the driver's words.
+    pub mark: Option<Text>,
 }
 
 /// A page that was made again.
@@ -113,22 +118,25 @@ struct Made {
     edits: Vec<Edit>,
     row: ReaderRow,
     before: Before,
+    held: Option<Held>,
 }
 
 impl<S: Store> Engine<S> {
     /// Plans, records what was decided, compiles the page, and records that its call is open. What doesn't fit is an
-    /// error, and nothing is recorded.
+    /// error, and nothing is recorded; so is a session that another call goes on with.
     pub async fn compile(&self, at: &At, call: &Call) -> Result<Compiled, Error> {
         for _ in 0..TRIES_MAX {
-            let Made { compiled, edits, row, before } = self.make(at, call).await?;
-            let (stored, contents) = Stored::of(call, &before, &compiled.receipt);
+            let Made { compiled, edits, row, before, held } = self.make(at, call).await?;
+            let session = held.as_ref().map(|held| &held.session);
+            let (stored, contents) = Stored::of(Calling { call, session, before: &before }, &compiled.receipt);
             let input = call.input.as_ref().map(|input| serde_json::to_string(input).expect("an entry is plain data"));
             let ticket = ticket_digest(&compiled.receipt.ticket);
             let open = OpenCall { ticket, turn: row.turns, receipt: stored.text()?, input };
             let decisions = lens::written(&edits, call.policy.digest(), row);
             let (turns, open) = (Vec::new(), Some(open));
             let erase = self.expired(at, call, &edits).await?;
-            let commit = Commit { expect: row, decisions, contents, turns, erase, open, at: now() };
+            let records = self.under_way(call, held.as_ref(), &compiled, ticket)?;
+            let commit = Commit { expect: row, decisions, contents, turns, erase, open, records, at: now() };
             match self.store().commit(&at.tenant, &at.conversation, &call.reader, commit).await {
                 Err(error) if error.is_conflict() => continue,
                 done => done?,
@@ -151,15 +159,16 @@ impl<S: Store> Engine<S> {
         let counter = self.counter_of(at).await?;
         for _ in 0..TRIES_MAX {
             let open = self.store().open(&at.tenant, &at.conversation, &reader, open_as).await?;
-            let (mut entries, mut expect, mut receipt) = (Vec::new(), Expect::Any, String::new());
+            let (mut entries, mut expect, mut receipt, mut provider) = (Vec::new(), Expect::Any, String::new(), None);
             if let Some(open) = open {
                 let mut stored = Stored::parse(&open.receipt)?;
-                if let Some(input) = &open.input {
-                    // Where it will stand is told on the receipt, so nobody may come between.
+                provider = stored.provider.clone();
+                if open.input.is_some() || provider.is_some() {
+                    // Where it will stand is told on the receipt and to the session, so nobody may come between.
                     let head = self.conversation(at).await?.tally.head();
-                    stored.input = Some(head.map_or(Seq(0), Seq::next));
                     expect = Expect::Head(head);
-                    entries.push(said(input)?);
+                    stored.input = open.input.is_some().then(|| head.map_or(Seq(0), Seq::next));
+                    entries.extend(open.input.as_deref().map(said).transpose()?);
                 }
                 stored.reported = answer.reported;
                 receipt = stored.text()?;
@@ -169,7 +178,11 @@ impl<S: Store> Engine<S> {
             let key = answer.key.clone().map(|key| (key, identity(ticket, &answer)));
             let produced = Batch { key, ..batch(Append { entries, expect, key: None }, &counter)? };
             let turn = self.turn_row(at, &reader, ticket, receipt).await?;
-            let acknowledge = Acknowledge { ticket: open_as, turn, produced, records: Vec::new() };
+            let records = match provider {
+                Some(provider) => vec![self.answered(at, &reader, &provider, open_as, &answer, &produced).await?],
+                None => Vec::new(),
+            };
+            let acknowledge = Acknowledge { ticket: open_as, turn, produced, records };
             match self.store().acknowledge(&at.tenant, &at.conversation, &reader, acknowledge).await {
                 Err(error) if error.is_head_moved() => continue,
                 done => {
@@ -192,10 +205,13 @@ impl<S: Store> Engine<S> {
         Ok(TurnRow { turn: ticket.turn.0, head, spared, receipt, at: now() })
     }
 
-    /// Forgets a call that came to nothing; everything is as it was but for what was decided. Returns whether it was open.
+    /// Forgets a call that came to nothing; everything is as it was but for what was decided. A session that it went on
+    /// with is free for others, and holds what it did. Returns whether it was open.
     pub async fn abandon(&self, at: &At, ticket: &Ticket) -> Result<bool, Error> {
         let reader = ReaderName::from(ticket.reader.clone());
-        self.store().abandon(&at.tenant, &at.conversation, &reader, ticket_digest(ticket)).await
+        let ticket = ticket_digest(ticket);
+        self.let_go(at, &reader, ticket).await?;
+        self.store().abandon(&at.tenant, &at.conversation, &reader, ticket).await
     }
 
     /// Lists acknowledged calls, from one on.
@@ -244,7 +260,9 @@ impl<S: Store> Engine<S> {
         give: Give,
     ) -> Result<Result<Expansion, Refusal>, Error> {
         for _ in 0..TRIES_MAX {
-            let (asked, row, _) = self.reading(at, call, |request| asked(request, ask)).await?;
+            let held = self.continued(at, call).await?;
+            let session = held.as_ref().map(|held| &held.session);
+            let (asked, row, _) = self.reading(at, call, session, |request| asked(request, ask)).await?;
             let (planned, expansion) = asked?;
             let expansion = match expansion {
                 Ok(expansion) if give == Give::InPlace && !expansion.edits.is_empty() => expansion,
@@ -261,9 +279,11 @@ impl<S: Store> Engine<S> {
     }
 
     async fn make(&self, at: &At, call: &Call) -> Result<Made, Error> {
-        let (made, row, before) = self.reading(at, call, planned).await?;
+        let held = self.continued(at, call).await?;
+        let session = held.as_ref().map(|held| &held.session);
+        let (made, row, before) = self.reading(at, call, session, planned).await?;
         let (compiled, edits) = made?;
-        Ok(Made { compiled, edits, row, before })
+        Ok(Made { compiled, edits, row, before, held })
     }
 
     /// Makes something of the next call of a reader.
@@ -271,6 +291,7 @@ impl<S: Store> Engine<S> {
         &self,
         at: &At,
         call: &Call,
+        session: Option<&Session>,
         make: impl Fn(&Request<'_>) -> T,
     ) -> Result<(T, ReaderRow, Before), Error> {
         let conversation = self.conversation(at).await?;
@@ -279,7 +300,7 @@ impl<S: Store> Engine<S> {
         let row = lens.row;
         let mut window = self.window(at, &conversation, head, call).await?;
         let before = self.before(at, &mut window, &call.reader, lens.last_call().await?).await?;
-        let made = until_whole(&mut window, head, lens, call, &before, make).await?;
+        let made = until_whole(&mut window, head, lens, Calling { call, session, before: &before }, make).await?;
         Ok((made, row, before))
     }
 
@@ -291,14 +312,16 @@ impl<S: Store> Engine<S> {
         stored: &Stored,
         before: Before,
     ) -> Result<Compiled, Error> {
-        let mut call = stored.call(&self.contents(at, stored).await?)?;
+        let contents = self.contents(at, stored).await?;
+        let (mut call, session) = (stored.call(&contents)?, stored.session(&contents)?);
         if let Some(seq) = stored.input {
             let rows = self.store().rows(&at.tenant, &at.conversation, vec![seq]).await?;
             call.input = rows.first().map(body::entry).transpose()?;
         }
         let Ticket { head, turn, ordinal, .. } = stored.ticket;
         let lens = self.lens(at, &call.reader, Upto { turn: turn.0, ordinal }).await?;
-        Ok(until_whole(window, head, lens, &call, &before, compile).await??)
+        let calling = Calling { call: &call, session: session.as_ref(), before: &before };
+        Ok(until_whole(window, head, lens, calling, compile).await??)
     }
 
     async fn window<'a>(
@@ -395,8 +418,7 @@ async fn until_whole<S: Store, T>(
     window: &mut Window<'_, S>,
     head: Option<Seq>,
     mut lens: Lens<'_, S>,
-    call: &Call,
-    before: &Before,
+    calling: Calling<'_>,
     make: impl Fn(&Request<'_>) -> T,
 ) -> Result<T, Error> {
     window.foresee(lens.kept_below()).await?;
@@ -404,9 +426,9 @@ async fn until_whole<S: Store, T>(
     for _ in 0..ROUNDS_MAX {
         let (log, reader) = (window.log(head), lens.reader());
         if material.is_none() && log.missing().is_empty() {
-            material = Some(Material::of(call, log.counter(), &log)?);
+            material = Some(Material::of(calling, log.counter(), &log)?);
         }
-        let made = material.as_ref().map(|material| make(&material.request(&log, &reader, before)));
+        let made = material.as_ref().map(|material| make(&material.request(&log, &reader)));
         let (missing, unread) = (log.missing(), reader.missing());
         if let (Some(made), true, true) = (made, missing.is_empty(), unread.is_empty()) {
             return Ok(made);

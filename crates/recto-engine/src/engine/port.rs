@@ -386,7 +386,8 @@ impl<'e, S: Store> Import<'e, S> {
             turns: turns.last().map_or(row.turns, |turn| turn.turn + 1),
             ordinal: decisions.last().map_or(row.ordinal, |decision| decision.ordinal),
         };
-        let commit = Commit { expect: row, decisions, contents, turns, erase: Vec::new(), open: None, at: now() };
+        let (erase, open, records) = (Vec::new(), None, Vec::new());
+        let commit = Commit { expect: row, decisions, contents, turns, erase, open, records, at: now() };
         self.engine.store().commit(&self.at.tenant, &self.at.conversation, &reader, commit).await?;
         self.reader = Some((reader, then));
         Ok(())

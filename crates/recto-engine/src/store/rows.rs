@@ -346,6 +346,8 @@ pub struct Commit {
     pub erase: Vec<Remains>,
     /// The call that is open now.
     pub open: Option<OpenCall>,
+    /// What goes with it, such as the session that it goes on with; one that has changed is a conflict.
+    pub records: Vec<Record>,
     /// When it happens.
     pub at: Millis,
 }

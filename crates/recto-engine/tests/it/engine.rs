@@ -5,9 +5,10 @@ use proptest::test_runner::{Config, TestRng, TestRunner};
 use recto::{Compiled, Reader, Seq};
 use recto_engine::store::memory::Memory;
 use recto_engine::store::sqlite::Sqlite;
-use recto_engine::{Answer, Append, At, Call, Engine, Opening, Store, Tenant};
+use recto_engine::{Answer, Append, At, Call, Engine, Opening, Remembering, Store, Tenant};
 use recto_testkit::story::{Event, Story, story};
 use recto_testkit::world::{Called, World};
+use std::time::Duration;
 
 pub(crate) fn block_on<T>(work: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
@@ -78,7 +79,7 @@ impl<S: Store> Twice<S> {
             tools: request.tools.into_iter().flat_map(|it| it.list()).map(|it| it.json.clone()).collect(),
             input: called.input.as_ref().map(|input| input.original().clone()),
             reserve: request.reserve,
-            session: Some(called.session.clone()),
+            session: Some(Remembering::new("world", "", Duration::from_secs(600))),
             ..Call::new("main", world.policy.clone(), world.target.clone())
         }
     }

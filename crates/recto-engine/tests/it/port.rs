@@ -193,7 +193,8 @@ fn an_acknowledgement_that_is_repeated_is_made_once() {
         engine.open(&at("talk"), Opening::default()).await.expect("it is new");
         let call = Call { input: Some(Entry::user("Hello?")), ..call(8_000) };
         let compiled = engine.compile(&at("talk"), &call).await.expect("it fits");
-        let answer = Answer { entries: vec![Entry::assistant("Hello!")], key: Some("first".into()), reported: None };
+        let (entries, key) = (vec![Entry::assistant("Hello!")], Some("first".into()));
+        let answer = Answer { entries, key, ..Answer::default() };
         let ticket = &compiled.receipt.ticket;
         let first = engine.acknowledge(&at("talk"), ticket, answer.clone()).await.expect("the call is open");
         assert_eq!((first.first, first.last, first.is_repeated), (Some(Seq(0)), Some(Seq(1)), false));
@@ -432,6 +433,42 @@ fn a_subscriber_hears_in_order_what_others_do() {
         assert_eq!(seqs, (0..61).map(Seq).collect::<Vec<_>>());
         let turns: Vec<_> = all.iter().map(|it| it.turn).collect();
         assert!(turns.is_sorted(), "{turns:?}");
+    });
+}
+
+#[test]
+fn more_decisions_than_a_page_holds_are_all_told_with_their_calls() {
+    block_on(async {
+        let (engine, reader, at) = (Engine::over(Memory::default()), "main".into(), at("talk"));
+        engine.open(&at, Opening::default()).await.expect("it is new");
+        for turn in 0..3 {
+            engine.append(&at, Append::any([Entry::user(format!("line {turn}"))])).await.expect("it can grow");
+            // More than one page for one call, and then a call's worth in the middle of a page.
+            for _ in 0..[1_300, 900, 400][turn] {
+                engine.pin(&at, &reader, Span::one(Seq(0))).await.expect("it is there");
+            }
+            let compiled = engine.compile(&at, &call(4_000)).await.expect("it fits");
+            let answer = Answer { entries: vec![Entry::assistant("yes")], ..Answer::default() };
+            engine.acknowledge(&at, &compiled.receipt.ticket, answer).await.expect("the call is open");
+        }
+        let (mut since, mut told) = (Since::START, Vec::new());
+        loop {
+            let page = engine.events(&at, &reader, since).await.expect("it can be told");
+            if page.since == since {
+                break;
+            }
+            since = page.since;
+            told.extend(page.events);
+        }
+        let ordinals: Vec<u64> = told.iter().filter_map(|it| it.ordinal).collect();
+        assert_eq!(ordinals, (1..=2_600).collect::<Vec<_>>());
+        let kinds: Vec<(u64, EventKind)> = told.iter().map(|it| (it.turn.0, it.kind)).collect();
+        assert!(kinds.iter().map(|(turn, _)| turn).is_sorted());
+        let count = |turn, kind| kinds.iter().filter(|it| **it == (turn, kind)).count();
+        for (turn, pins) in [(0, 1_300), (1, 900), (2, 400)] {
+            assert_eq!((count(turn, EventKind::Pinned), count(turn, EventKind::Acked)), (pins, 1), "call {turn}");
+        }
+        assert_eq!(kinds.iter().filter(|(_, kind)| *kind == EventKind::Added).count(), 6);
     });
 }
 

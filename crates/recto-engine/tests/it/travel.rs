@@ -54,7 +54,8 @@ fn any_past_turn_of_two_hundred_comes_back_byte_for_byte_after_a_restart_and_fro
             let compiled = engine.compile(&at, &call).await.expect("it fits");
             sent.push(wire::openai_chat::encode(&compiled.page, &call.target));
             let reported = Some(compiled.receipt.ledger.used());
-            let answer = Answer { entries: answer(turn), reported, key: Some(format!("turn-{turn}").into()) };
+            let (entries, key) = (answer(turn), Some(format!("turn-{turn}").into()));
+            let answer = Answer { entries, reported, key, ..Answer::default() };
             engine.acknowledge(&at, &compiled.receipt.ticket, answer).await.expect("the call is open");
         }
         sent

@@ -92,6 +92,8 @@ impl Tenancy {
         if let Some(missing) = commit.erase.iter().find(|it| !held.rows.contains_key(&it.seq)) {
             return Err(no_entry(missing.seq, id));
         }
+        commit.records.iter().try_for_each(|record| check_name("record", &record.key))?;
+        held.check_records(&commit.records)?;
         for remains in commit.erase {
             held.erase_entry(remains);
         }
@@ -104,6 +106,7 @@ impl Tenancy {
         reader.decisions.extend(commit.decisions.into_iter().map(|it| (it.ordinal, it)));
         reader.turns.extend(commit.turns.into_iter().map(|it| (it.turn, it)));
         reader.open.extend(commit.open.map(|it| (it.ticket, it)));
+        held.records.extend(commit.records.into_iter().map(|it| ((it.kind, it.key.clone()), it)));
         held.wrote(commit.at);
         Ok(())
     }

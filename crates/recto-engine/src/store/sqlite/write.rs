@@ -193,6 +193,9 @@ pub(super) fn commit(
     if let Some(OpenCall { ticket, turn, receipt, input }) = &commit.open {
         db.prepare_cached(PUT_OPEN)?.execute(params![lens.r, blob(*ticket), integer(*turn), receipt, input])?;
     }
+    for record in &commit.records {
+        put_record(db, found.n, record)?;
+    }
     wrote(db, found.n, Some(commit.at))
 }
 

@@ -103,7 +103,8 @@ pub(crate) fn call(name: &str, turn: u64) -> OpenCall {
 }
 
 pub(crate) fn commit(expect: ReaderRow, decisions: Vec<DecisionRow>) -> Commit {
-    Commit { expect, decisions, contents: Vec::new(), turns: Vec::new(), erase: Vec::new(), open: None, at: NOW }
+    let (contents, turns, erase, open, records) = (Vec::new(), Vec::new(), Vec::new(), None, Vec::new());
+    Commit { expect, decisions, contents, turns, erase, open, records, at: NOW }
 }
 
 pub(crate) fn opening(expect: ReaderRow, name: &str) -> Commit {

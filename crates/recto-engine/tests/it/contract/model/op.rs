@@ -292,6 +292,7 @@ impl What {
             turns: (row.turns..row.turns + u64::from(*turns)).map(|it| turn_at(it, head, at)).collect(),
             erase: Vec::new(),
             open: open.map(|ticket| call(&ticket.to_string(), row.turns + u64::from(*turns))),
+            records: Vec::new(),
             at,
         }
     }
