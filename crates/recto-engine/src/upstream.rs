@@ -1,0 +1,354 @@
+//! Providers over HTTP: keys from the environment, bounded bodies, times and retries.
+//!
+//! An answer is heard while it comes. What is said again after a failure is told to the listener, and nothing is ever
+//! said again once a good answer has begun.
+
+mod connect; // addresses, certificates, the client
+mod exchange; // one request, again where that is safe, and its answer in chunks
+mod hear; // what an event of a stream says
+mod refusal; // why a provider did not answer
+
+pub use exchange::{Endpoint, Post, Repeat, Response};
+
+use crate::drive::{Heard, Listen};
+use crate::error::{Error, Kind};
+use recto::entry::{Status, Text};
+use recto::wire::{Reply, Wire, sse};
+use reqwest::header::HeaderMap;
+use reqwest::{Client, Url};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// How a provider is reached.
+#[derive(Clone)]
+pub struct Settings {
+    /// What it is called in errors and notes.
+    pub name: Text,
+    /// What the provider documents as its base URL: `https://api.openai.com/v1`, `https://api.anthropic.com`.
+    pub url: String,
+    /// The format it is spoken to in.
+    pub wire: Wire,
+    /// The name of the environment variable that holds its key; without one, none is sent.
+    pub key_env: Option<String>,
+    /// Headers that go with every request. Their values are shown nowhere.
+    pub headers: BTreeMap<String, String>,
+    /// A file with certificates of authorities that are trusted besides those of the system, in PEM.
+    pub ca: Option<PathBuf>,
+    /// Whether keys and conversations may go over the network unencrypted; on this machine they always may.
+    pub plain_http: bool,
+    /// How often a request is sent again.
+    pub retries_max: u32,
+    /// How long things may take.
+    pub limits: Limits,
+    /// Whether the provider is to keep the history.
+    pub remember: Remember,
+}
+
+/// How long things may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Until there is a connection.
+    pub connect: Duration,
+    /// Until the answer begins.
+    pub first_byte: Duration,
+    /// Between two pieces of the answer.
+    pub silence: Duration,
+    /// In all, retries included.
+    pub whole: Duration,
+}
+
+/// Whether a provider keeps the history, so that it is told only what is new.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Remember {
+    /// It is told everything each time.
+    #[default]
+    No,
+    /// It keeps every response, and goes on from one of them (Responses only).
+    Response,
+    /// It keeps a conversation (Responses only).
+    Conversation,
+}
+
+/// A provider that can be asked.
+#[derive(Clone)]
+pub struct Upstream {
+    settings: Settings,
+    base: Url,
+    key: Option<Key>,
+    headers: HeaderMap,
+    client: Client,
+}
+
+/// A secret that is never shown.
+#[derive(Clone)]
+struct Key(String);
+
+/// What came of asking.
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "there is one for each call, and nearly all are whole")]
+pub enum Answered {
+    /// The answer came to its end.
+    Whole(Reply),
+    /// It broke off; what there was is kept.
+    Broken(Box<Reply>, Error),
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        let seconds = Duration::from_secs;
+        Limits { connect: seconds(15), first_byte: seconds(300), silence: seconds(300), whole: seconds(600) }
+    }
+}
+
+impl Remember {
+    /// All there are, as they are spelled in files.
+    pub const NAMES: [(&'static str, Remember); 3] =
+        [("no", Remember::No), ("response", Remember::Response), ("conversation", Remember::Conversation)];
+
+    /// Returns how it is spelled in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Remember::No => "no",
+            Remember::Response => "response",
+            Remember::Conversation => "conversation",
+        }
+    }
+}
+
+impl Settings {
+    /// Returns settings with the usual limits, for a provider that needs no key.
+    pub fn new(name: &str, url: &str, wire: Wire) -> Settings {
+        Settings {
+            name: name.into(),
+            url: url.into(),
+            wire,
+            key_env: None,
+            headers: BTreeMap::new(),
+            ca: None,
+            plain_http: false,
+            retries_max: 2,
+            limits: Limits::default(),
+            remember: Remember::No,
+        }
+    }
+}
+
+impl Upstream {
+    /// Prepares for a provider: reads its key from the environment and its certificates from their file. Nothing is
+    /// sent yet.
+    pub fn of(settings: Settings) -> Result<Upstream, Error> {
+        let base = connect::root(&settings)?;
+        let key = settings.key_env.as_deref().map(|variable| Key::of(variable, &settings.name)).transpose()?;
+        let headers = connect::headers(&settings, key.as_ref())?;
+        let client = connect::client(&settings, &base)?;
+        Ok(Upstream { settings, base, key, headers, client })
+    }
+
+    /// Returns what it is called.
+    pub fn name(&self) -> &str {
+        &self.settings.name
+    }
+
+    /// Returns the format it is spoken to in.
+    pub fn wire(&self) -> Wire {
+        self.settings.wire
+    }
+
+    /// Returns whether it is to keep the history.
+    pub fn remember(&self) -> Remember {
+        self.settings.remember
+    }
+
+    /// Returns its address.
+    pub fn address(&self) -> &str {
+        self.base.as_str()
+    }
+
+    /// Returns how long an answer may take at most.
+    pub fn longest(&self) -> Duration {
+        self.settings.limits.whole
+    }
+
+    /// Returns the fields with which a body asks for a stream; [`Wire::encode_with`] takes them.
+    pub fn streaming(&self) -> Map<String, Value> {
+        let mut fields = Map::from_iter([("stream".to_string(), Value::Bool(true))]);
+        if self.settings.wire == Wire::OpenaiChat {
+            fields.insert("stream_options".into(), serde_json::json!({"include_usage": true}));
+        }
+        fields
+    }
+
+    /// Asks for an answer. The words are heard as they come, calls once all has been said.
+    pub async fn ask(&self, post: Post<'_>, listen: Listen<'_>) -> Result<Answered, Error> {
+        let response = self.send(Endpoint::Answer, post, listen).await?;
+        if !response.is_success() {
+            return Err(response.into_refusal().await);
+        }
+        let is_stream = response.header("content-type").is_some_and(|kind| kind.starts_with("text/event-stream"));
+        let (reply, broken) = match is_stream {
+            true => self.streamed(response, listen).await?,
+            false => self.whole(response).await?,
+        };
+        for call in reply.entry.calls() {
+            listen(Heard::Call { name: call.name.clone(), arguments: call.arguments.as_str().into() });
+        }
+        Ok(match broken {
+            Some(error) => Answered::Broken(Box::new(reply), error),
+            None => Answered::Whole(reply),
+        })
+    }
+
+    /// Has the provider open a conversation that it keeps, and returns its name.
+    pub async fn create_conversation(&self, listen: Listen<'_>) -> Result<Text, Error> {
+        let post = Post::new(b"{}".to_vec(), Repeat::WhenUnanswered);
+        let response = self.send(Endpoint::Conversations, post, listen).await?;
+        if !response.is_success() {
+            return Err(response.into_refusal().await);
+        }
+        let body = body_of(response).await?;
+        let made: Value = serde_json::from_slice(&body).unwrap_or_default();
+        match made["id"].as_str() {
+            Some(id) if !id.is_empty() => Ok(id.into()),
+            _ => Err(self.nonsense("a conversation without a name")),
+        }
+    }
+
+    /// Reads a stream to its end, or up to where it breaks off.
+    async fn streamed(&self, mut response: Response, listen: Listen<'_>) -> Result<(Reply, Option<Error>), Error> {
+        let (mut reader, mut stream) = (sse::Reader::default(), self.settings.wire.stream());
+        let mut failure = None;
+        let broken = 'read: loop {
+            let events = match response.chunk().await {
+                Ok(Some(bytes)) => reader.push(&bytes),
+                Ok(None) => break None,
+                Err(error) => break Some(error),
+            };
+            let events = match events {
+                Ok(events) => events,
+                Err(error) => break Some(self.nonsense(&error.to_string())),
+            };
+            for event in events {
+                if let Err(error) = stream.event(&event.data) {
+                    break 'read Some(self.nonsense(&format!("an event that can't be read: {error}")));
+                }
+                let told: Value = serde_json::from_str(&event.data).unwrap_or_default();
+                failure = hear::failure(&told).or(failure);
+                if let Some(heard) = hear::heard(self.settings.wire, &told) {
+                    listen(heard);
+                }
+            }
+        };
+        let reply = match (stream.finish(), broken) {
+            (Ok(reply), broken) => (reply, broken),
+            (Err(_), Some(broken)) => return Err(broken),
+            (Err(_), None) => return Err(failure.map_or_else(|| self.broken_off(), |told| self.failed(told))),
+        };
+        Ok(match reply {
+            // The provider had said its last word; only the rest is missing.
+            (reply, Some(broken)) if reply.entry.status == Status::Sent => {
+                listen(Heard::Note(broken.to_string().into()));
+                (reply, None)
+            }
+            (reply, None) if reply.entry.status != Status::Sent => {
+                let why = failure.map_or_else(|| self.broken_off(), |told| self.failed(told));
+                (reply, Some(why))
+            }
+            it => it,
+        })
+    }
+
+    /// Reads an answer of a server that doesn't stream.
+    async fn whole(&self, response: Response) -> Result<(Reply, Option<Error>), Error> {
+        let body = body_of(response).await?;
+        let text = String::from_utf8_lossy(&body);
+        let reply = self.settings.wire.decode_reply(&text);
+        let reply = reply.map_err(|error| self.nonsense(&format!("an answer that can't be read: {error}")))?;
+        let broken = (reply.entry.status != Status::Sent).then(|| {
+            let told = serde_json::from_str(&text).ok().and_then(|body| hear::failure(&body));
+            told.map_or_else(|| self.broken_off(), |told| self.failed(told))
+        });
+        Ok((reply, broken))
+    }
+
+    fn broken_off(&self) -> Error {
+        self.refused(None, None, format!("the answer of {} broke off", self.settings.name), "ask again".into())
+    }
+
+    fn failed(&self, told: refusal::Told) -> Error {
+        let what = format!("{} failed while it answered: {}", self.settings.name, told.message);
+        self.refused(None, told.code, what, "ask again".into())
+    }
+
+    fn nonsense(&self, what: &str) -> Error {
+        let hint = format!("check that `url` is that of a server that speaks {}", self.settings.wire);
+        self.refused(None, None, format!("{} sent {what}", self.settings.name), hint)
+    }
+
+    /// Makes an error. Whatever a provider or a library says, the key is not in it.
+    fn refused(&self, status: Option<u16>, code: Option<String>, what: String, hint: String) -> Error {
+        Kind::Refused { what: self.without_key(&what), status, code: code.map(|it| self.without_key(&it)), hint }.into()
+    }
+
+    fn without_key(&self, text: &str) -> String {
+        match &self.key {
+            Some(Key(key)) => text.replace(key, "[key]"),
+            None => text.into(),
+        }
+    }
+}
+
+async fn body_of(mut response: Response) -> Result<Vec<u8>, Error> {
+    let mut body = Vec::new();
+    while let Some(bytes) = response.chunk().await? {
+        body.extend(bytes);
+    }
+    Ok(body)
+}
+
+impl Key {
+    /// Reads a key from a variable of the environment.
+    fn of(variable: &str, upstream: &str) -> Result<Key, Error> {
+        let key = std::env::var(variable).unwrap_or_default();
+        match key.trim() {
+            "" => {
+                let what = format!("{upstream} needs a key, and the environment variable {variable} is not set");
+                Err(recto::Error::settings(what, format!("set {variable} to the key")).into())
+            }
+            key => Ok(Key(key.into())),
+        }
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("[key]")
+    }
+}
+
+impl fmt::Debug for Settings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Settings { name, url, wire, key_env, headers, ca, plain_http, retries_max, limits, remember } = self;
+        let headers: Vec<&String> = headers.keys().collect();
+        f.debug_struct("Settings")
+            .field("name", name)
+            .field("url", url)
+            .field("wire", wire)
+            .field("key_env", key_env)
+            .field("headers", &headers)
+            .field("ca", ca)
+            .field("plain_http", plain_http)
+            .field("retries_max", retries_max)
+            .field("limits", limits)
+            .field("remember", remember)
+            .finish()
+    }
+}
+
+impl fmt::Debug for Upstream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Upstream").field("settings", &self.settings).field("key", &self.key).finish_non_exhaustive()
+    }
+}
