@@ -1,13 +1,20 @@
 //! One binary for all integration tests of the engine.
 #![cfg(test)]
 
+mod asked;
 mod child;
+mod codex;
+mod claude_code;
 mod contract;
 mod disk;
+mod driven;
 mod engine;
 mod folder;
 mod kill;
 mod port;
 mod processes;
+mod sessions;
 mod sqlite;
+mod subprocess;
 mod travel;
+mod upstream;
