@@ -1,6 +1,7 @@
 //! What can be asked for on the command line.
 
 mod pages; // which pages, of which conversations
+mod run; // carrying a conversation on
 mod settings; // for which model, by which policy
 mod stored; // what can be done with conversations that are kept
 mod values; // how values are spelled
@@ -10,6 +11,7 @@ use clap_complete::Shell;
 use std::path::PathBuf;
 
 pub(crate) use pages::{ConvertArgs, PageArgs, ReplayArgs, ValidateArgs};
+pub(crate) use run::RunArgs;
 pub(crate) use settings::{ConfigArgs, ModelsArgs, PolicyCommand, SettingsArgs, TargetArgs};
 pub(crate) use stored::{
     BackupArgs, DecisionsArgs, DoctorArgs, EraseArgs, ExpandArgs, ExportArgs, ForkArgs, ImportArgs, ListArgs, PinArgs,
@@ -25,6 +27,7 @@ Examples:
   recto replay transcripts/ --policy safe,first_chars --plot costs.svg
   recto convert session.jsonl --to openai_responses > body.json
   recto import transcripts/ && recto list
+  recto run --with claude-code monday 'Go on.'
 
 Data goes to stdout, everything else to stderr. After an error stdout is empty, except for what
 `replay` could do before it (pages that `--pages -` wrote, and the table if some pages don't fit),
@@ -41,7 +44,8 @@ The store is one file: the one that --store names, else RECTO_STORE, else `path`
 the configuration, else recto/recto.db in the user's data folder ($XDG_DATA_HOME, else
 ~/.local/share). `import` makes it. It is for its owner's eyes alone.
 
-Recto works on files: it opens no connections and reports nothing to anybody.
+Recto reports nothing to anybody. Only `recto run` talks to others: to the model or the program that
+it is given; all other commands open no connections.
 
 Every error has a code: `recto help R0301` explains one, `recto help errors` lists them.
 
@@ -96,6 +100,9 @@ pub(crate) enum Command {
     /// Say whether a request body keeps its provider's rules, or which ones it breaks, and where.
     #[command(after_help = pages::VALIDATE_AFTER_HELP)]
     Validate(ValidateArgs),
+    /// Carry a kept conversation on, with Claude Code, Codex or a model.
+    #[command(after_help = run::RUN_AFTER_HELP)]
+    Run(RunArgs),
     /// Keep conversations: of files, folders or exports; what is there already is not added again.
     #[command(after_help = stored::IMPORT_AFTER_HELP)]
     Import(ImportArgs),

@@ -95,6 +95,27 @@ codes! {
         "error[R0112]: the store is damaged; findings: 1\ncause: conversation \"monday\": the sums of entry #3 do not \
          follow from those before it",
         "Keep a copy of the file. Restore a backup; or export what can still be read, and import it into a new store.";
+    InUse = 113, "another call goes on with the session",
+        "A provider that remembers is told one thing after the other. Nothing was sent.",
+        "error[R0113]: Codex is still at work on an earlier call, as process 4711\nhint: wait until it has ended, then try \
+         again",
+        "Wait until the other call has ended, then try again.";
+    ProgramFailed = 114, "a program could not be run, or did not do what was asked",
+        "The program is missing, too old, or ended without an answer. What it said is in the message; nothing counts as \
+         sent.",
+        "$ recto run --with codex sunday Hi --config gone.toml\nerror[R0114]: there is no program gone\nhint: install it, \
+         or say where it is",
+        "Do what the hint says, then try again. `recto config` shows which program is run.";
+    ProviderRefused = 115, "a provider refused a request, or could not be reached",
+        "The message is what the provider said, or why there was no connection. Nothing counts as sent.",
+        "$ recto run --with gpt-4o sunday Hi --store kept.db --config closed.toml\nstore: kept.db\nerror[R0115]: can't reach \
+         closed at http://127.0.0.1:1/v1: …\nhint: check `url`, the network, and HTTPS_PROXY",
+        "Do what the hint says, then try again. `recto config` shows where requests go.";
+    TimedOut = 116, "something took longer than it may",
+        "A provider or a program gave no sign for too long, and was given up. Nothing counts as sent.",
+        "$ recto run --with codex sunday Hi --store kept.db --config slow.toml\nCodex 0.200.0\nstore: kept.db\nerror[R0116]: \
+         slow printed nothing for 1s and was ended\nhint: check that it reaches its provider, or raise the limit",
+        "Try again, or raise the limit in recto.toml: `recto help config` names the keys.";
     UnknownArgument = 201, "an unknown command, option or topic",
         "The command line holds a word that means nothing at its place.",
         "$ recto explian chat.json\nerror[R0201]: unrecognized subcommand 'explian'",
@@ -220,6 +241,11 @@ codes! {
         "$ recto models --from llama.toml\nerror[R0324]: cannot use models of llama.toml\ncause: line 2, column 1: unknown \
          field `windwo`, …\nhint: did you mean \"window\"?",
         "Correct the file at that place; `recto help models` and docs/formats.md tell which keys there are.";
+    NoUpstream = 325, "no provider answers for a model",
+        "Models of OpenAI and Anthropic have theirs built in; all others go where recto.toml says.",
+        "$ recto run --with glm-5.3 sunday Hi\nerror[R0325]: no upstream answers for model \"glm-5.3\"\nhint: add `models = \
+         [\"glm-5.3\"]` to an [upstream.NAME] in recto.toml",
+        "Add an [upstream.NAME] to recto.toml, as `recto help config` shows.";
     BadToml = 330, "a configuration file that is not TOML",
         "The file breaks TOML's own rules at the place that is told.",
         "$ recto explain chat.json --config open.toml\nerror[R0330]: cannot use open.toml\ncause: line 2, column 14: \

@@ -23,6 +23,7 @@ pub(crate) mod policy;
 pub(crate) mod replay;
 pub(crate) mod restore;
 pub(crate) mod revert;
+pub(crate) mod run;
 pub(crate) mod show;
 pub(crate) mod turns;
 pub(crate) mod validate;

@@ -3,6 +3,8 @@
 mod file; // one file, read with positions
 mod lookup; // where files are looked for
 mod place; // where the store is
+mod programs; // how programs are run
+mod upstream; // who answers for a model
 
 use crate::args::SettingsArgs;
 use crate::failure::Failure;
@@ -11,10 +13,13 @@ use crate::paint::{self, Colour};
 use recto::Tokens;
 use recto::error::Place;
 use recto::wire::Wire;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 pub(crate) use lookup::{ChosenBy, Looked};
+pub(crate) use programs::{ProgramLayer, ProgramSettings};
+pub(crate) use upstream::UpstreamLayer;
 
 /// What the configuration files say together.
 #[derive(Debug, Default)]
@@ -39,6 +44,10 @@ pub(crate) struct Layer {
     pub(crate) policy: Option<Set<String>>,
     pub(crate) store: Option<Set<String>>,
     pub(crate) colour: Option<Set<Colour>>,
+    /// Providers, in the order in which they are asked for a model.
+    pub(crate) upstreams: Vec<UpstreamLayer>,
+    /// Programs, by name.
+    pub(crate) programs: BTreeMap<&'static str, ProgramLayer>,
 }
 
 /// What one file says.
@@ -85,7 +94,9 @@ impl Config {
             models.extend(farther.models);
         }
         let models = Models::of(&models).map_err(named)?;
-        Ok(Config { layer, models, looked, chosen_by })
+        let config = Config { layer, models, looked, chosen_by };
+        config.check_upstreams().map_err(named)?;
+        Ok(config)
     }
 
     /// Returns when to colour.
@@ -110,14 +121,18 @@ impl Layer {
             window: set(args.target.window.as_ref(), "--window"),
             reserve: set(args.target.reserve.as_ref(), "--reserve"),
             policy: set(args.policy.as_ref(), "--policy"),
-            store: None,
-            colour: None,
+            ..Layer::default()
         }
     }
 
     /// Returns what holds when this layer lies over another: key by key, the upper one wins.
     #[must_use]
     pub(crate) fn over(self, lower: Layer) -> Layer {
+        let mut programs = lower.programs;
+        for (name, program) in self.programs {
+            let below = programs.remove(name).unwrap_or_default();
+            programs.insert(name, program.over(below));
+        }
         Layer {
             model: self.model.or(lower.model),
             wire: self.wire.or(lower.wire),
@@ -126,6 +141,8 @@ impl Layer {
             policy: self.policy.or(lower.policy),
             store: self.store.or(lower.store),
             colour: self.colour.or(lower.colour),
+            upstreams: UpstreamLayer::all_over(self.upstreams, lower.upstreams),
+            programs,
         }
     }
 }

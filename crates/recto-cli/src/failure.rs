@@ -90,7 +90,13 @@ impl Failure {
 
     /// Returns whether one file is to blame, so that others may do.
     pub(crate) fn is_about_input(&self) -> bool {
-        matches!(self.kind, Kind::Coded(code) if code == Code::CannotRead || code.exit_code() == Code::BadTranscript.exit_code())
+        let of_one = |code: Code| matches!(code, Code::CannotRead | Code::InUse);
+        matches!(self.kind, Kind::Coded(code) if of_one(code) || code.exit_code() == Code::BadTranscript.exit_code())
+    }
+
+    /// Returns whether there is such a thing already.
+    pub(crate) fn is_exists(&self) -> bool {
+        self.kind == Kind::Coded(Code::Exists)
     }
 
     /// Returns whether there is no such thing.
@@ -158,6 +164,10 @@ impl From<recto_engine::Error> for Failure {
             error if error.is_read_only() => Code::StoreReadOnly,
             error if error.is_newer() => Code::StoreNewer,
             error if error.is_corrupt() => Code::StoreUnusable,
+            error if error.is_in_use() => Code::InUse,
+            error if error.is_program() => Code::ProgramFailed,
+            error if error.is_refused() => Code::ProviderRefused,
+            error if error.is_timed_out() => Code::TimedOut,
             error if error.is_defect() => Code::Defect,
             _ => Code::StoreFailed,
         };

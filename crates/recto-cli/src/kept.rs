@@ -103,7 +103,7 @@ impl Kept {
 impl Waiting {
     /// Returns what can wait.
     pub(crate) fn new() -> Result<Waiting, Failure> {
-        let made = Builder::new_current_thread().enable_time().build();
+        let made = Builder::new_current_thread().enable_all().build();
         let runtime =
             made.map_err(|error| Failure::of(Code::StoreFailed, "cannot wait for a store").because(error.to_string()))?;
         Ok(Waiting { runtime })

@@ -9,6 +9,7 @@ mod settings; // the model, its window and the policy, by name
 mod source; // files and stdin, read as named conversations
 mod kept; // the store, opened in one place
 mod beside; // what a transcript has beside its entries
+mod programs; // programs that keep conversations of their own
 mod subject; // one conversation, counted, and the page that was asked for
 
 mod body; // request bodies, checked before anybody sees them
@@ -56,6 +57,7 @@ fn configured(cli: &Cli) -> Result<Config, Failure> {
         | Command::Explain(_)
         | Command::Replay(_)
         | Command::Convert(_)
+        | Command::Run(_)
         | Command::Import(_)
         | Command::List(_)
         | Command::Show(_)
@@ -88,6 +90,7 @@ fn run(command: &Command, config: &Config) -> Result<(), Failure> {
         Command::Replay(args) => commands::replay::run(args, config),
         Command::Convert(args) => commands::convert::run(args, config),
         Command::Validate(args) => commands::validate::run(args),
+        Command::Run(args) => commands::run::run(args, config),
         Command::Import(args) => commands::import::run(args, config),
         Command::List(args) => commands::list::run(args, config),
         Command::Show(args) => commands::show::run(args, config),

@@ -33,6 +33,8 @@ pub(crate) const MODELS: Kind =
     Kind { bytes_max: 1 << 20, size_hint: "is it a file of models?", folder_hint: "name a TOML or JSON file in it" };
 pub(crate) const BODY: Kind =
     Kind { bytes_max: 1 << 30, size_hint: "is it a request body?", folder_hint: "name a JSON file in it" };
+pub(crate) const WORDS: Kind =
+    Kind { bytes_max: 1 << 24, size_hint: "name it, and let it be read in parts", folder_hint: "name a file in it" };
 pub(crate) const CONFIG: Kind =
     Kind { bytes_max: 1 << 20, size_hint: "is it a configuration file?", folder_hint: "name a TOML file in it" };
 /// How many ids are listed where one must be picked.

@@ -27,6 +27,24 @@ A configuration file, with every key there is:
   [output]
   color = \"auto\"            # auto: on a terminal; always: also elsewhere; never
 
+  [upstream.openai]         # openai and anthropic are built in; others need url and wire
+  url = \"https://api.openai.com/v1\"   # what the provider documents as its base URL
+  wire = \"openai_responses\" # the format it is spoken to in
+  key_env = \"OPENAI_API_KEY\"          # the NAME of the variable that holds the key
+  remember = \"no\"           # openai_responses: the provider keeps each response, or a conversation
+  models = [\"gpt-*\"]        # which models go there; without it, those of the provider of its name
+  ca = \"own.pem\"            # certificates to trust besides the system's; relative to this file
+  plain_http = false        # true: also beyond this machine it may go unencrypted
+  timeout_seconds = 600     # for a whole answer
+  retries = 2               # how often a request is sent again, where that is safe
+
+  [programs.codex]          # and [programs.claude_code]
+  path = \"bin/codex\"        # relative to this file; without it, looked for on PATH
+  model = \"gpt-5.5\"         # without it, the program's own choice
+  arguments = [\"-c\", \"a=1\"] # before all others
+  turn_limit_seconds = 3600
+  silence_limit_seconds = 900
+
   [models.\"my-model\"]       # a model of your own, or facts that correct a known one:
   like = \"gpt-4.1\"          # `recto help models` lists them; [profiles.NAME] likewise
 
@@ -43,6 +61,9 @@ With --json one object is printed:
               (with option)
   store       path, likewise (null: nothing says where the user's data folder is)
   output      color, likewise
+  upstream    for each provider, in the order they are asked for a model: name, url, wire, key_env,
+              remember, ca, models, plain_http, timeout_seconds, retries, and its origin
+  programs    for each: name, path, model, arguments, turn_limit_seconds, silence_limit_seconds
   models      own: for each model that files speak of, its name and where the nearest speaks of it
   chosen_by   what decided which files are read: search, option or environment
   files       for each, the nearest first: path, and found: whether it was there";
@@ -183,7 +204,7 @@ pub(super) fn policies_help() -> String {
 }
 
 /// What `--policy` takes, with the policies that there are.
-fn policy_help() -> String {
+pub(super) fn policy_help() -> String {
     let presets = recto::Policy::presets();
     let names: Vec<&str> = presets.iter().map(|policy| &*policy.name).collect();
     let default = crate::settings::POLICY;

@@ -1,7 +1,7 @@
 //! `recto config`: which settings hold here, and why.
 
 use crate::args::ConfigArgs;
-use crate::config::{ChosenBy, Config, Layer, Origin, Set};
+use crate::config::{ChosenBy, Config, Layer, Origin, ProgramSettings, Set, UpstreamLayer};
 use crate::failure::Failure;
 use crate::models::Own;
 use crate::paint::Colour;
@@ -26,6 +26,8 @@ struct Output {
     defaults: Defaults,
     store: Kept,
     output: Look,
+    upstream: Vec<UpstreamOutput>,
+    programs: Vec<ProgramOutput>,
     models: ModelsOutput,
     chosen_by: &'static str,
     files: Vec<FileOutput>,
@@ -49,6 +51,35 @@ struct Kept {
 #[derive(Serialize)]
 struct Look {
     color: Value<&'static str>,
+}
+
+/// A provider; of its key, the name of the variable alone.
+#[derive(Serialize)]
+struct UpstreamOutput {
+    name: String,
+    url: Option<String>,
+    wire: Option<Wire>,
+    key_env: Option<String>,
+    remember: &'static str,
+    ca: Option<String>,
+    models: Option<Vec<String>>,
+    plain_http: bool,
+    timeout_seconds: u64,
+    retries: u32,
+    #[serde(flatten)]
+    origin: OriginOutput,
+    #[serde(skip)]
+    told: String,
+}
+
+#[derive(Serialize)]
+struct ProgramOutput {
+    name: &'static str,
+    path: Option<String>,
+    model: Option<String>,
+    arguments: Vec<String>,
+    turn_limit_seconds: u64,
+    silence_limit_seconds: u64,
 }
 
 #[derive(Serialize)]
@@ -120,6 +151,8 @@ impl Output {
                 path: maybe(store.map(|it| Set { value: it.value.display().to_string(), origin: it.origin })),
             },
             output: Look { color: Value::of(Colour::name(colour), &origin) },
+            upstream: config.upstreams().iter().map(UpstreamOutput::of).collect(),
+            programs: config.programs().into_iter().map(ProgramOutput::of).collect(),
             models: ModelsOutput { own: config.models.own.iter().map(OwnOutput::of).collect() },
             chosen_by: match config.chosen_by {
                 ChosenBy::Search => "search",
@@ -159,7 +192,79 @@ impl Output {
             format!("  {state}  {}", file.path)
         });
         let values = table::aligned(&rows, [Side::Left; 3]);
-        format!("{values}\n\n{}\n\n{why}:\n{}", self.models.told(), files.collect::<Vec<_>>().join("\n"))
+        let programs: Vec<String> = self.programs.iter().map(ProgramOutput::told).collect();
+        let programs = format!("programs:\n{}", programs.join("\n"));
+        let upstream = UpstreamOutput::table(&self.upstream);
+        format!(
+            "{values}\n\n{upstream}\n\n{programs}\n\n{}\n\n{why}:\n{}",
+            self.models.told(),
+            files.collect::<Vec<_>>().join("\n")
+        )
+    }
+}
+
+impl UpstreamOutput {
+    fn of(layer: &UpstreamLayer) -> UpstreamOutput {
+        let Value { origin, told, .. } = Value::of((), &layer.name.origin);
+        let settings = layer.settings();
+        UpstreamOutput {
+            name: layer.name.value.clone(),
+            url: layer.url.as_ref().map(|set| set.value.clone()),
+            wire: layer.wire.as_ref().map(|set| set.value),
+            key_env: settings.key_env,
+            remember: settings.remember.name(),
+            ca: settings.ca.map(|path| path.display().to_string()),
+            models: layer.models.as_ref().map(|set| set.value.clone()),
+            plain_http: settings.plain_http,
+            timeout_seconds: settings.limits.whole.as_secs(),
+            retries: settings.retries_max,
+            origin,
+            told,
+        }
+    }
+
+    fn table(all: &[UpstreamOutput]) -> String {
+        let header = ["upstream", "url", "wire", "key from", "remember", "models", "origin"].map(String::from);
+        let row = |it: &UpstreamOutput| {
+            let models = it.models.as_ref().map_or(format!("of {}", it.name), |models| models.join(", "));
+            let cells = [
+                it.name.as_str(),
+                it.url.as_deref().unwrap_or("none"),
+                it.wire.map_or("none", Wire::name),
+                it.key_env.as_deref().unwrap_or("none"),
+                it.remember,
+                models.as_str(),
+                it.told.as_str(),
+            ];
+            cells.map(talk::harmless)
+        };
+        let rows: Vec<[String; 7]> = std::iter::once(header).chain(all.iter().map(row)).collect();
+        table::aligned(&rows, [Side::Left; 7])
+    }
+}
+
+impl ProgramOutput {
+    fn of((name, settings): (&'static str, ProgramSettings)) -> ProgramOutput {
+        ProgramOutput {
+            name,
+            path: settings.path.map(|path| path.display().to_string()),
+            model: settings.model,
+            arguments: settings.arguments,
+            turn_limit_seconds: settings.turn_limit.as_secs(),
+            silence_limit_seconds: settings.silence_limit.as_secs(),
+        }
+    }
+
+    fn told(&self) -> String {
+        let path = self.path.as_deref().unwrap_or("looked for on PATH");
+        let model = self.model.as_ref().map_or("its own model".into(), |model| format!("model {model}"));
+        let arguments = match self.arguments.len() {
+            0 => String::new(),
+            _ => format!("; arguments: {}", self.arguments.join(" ")),
+        };
+        let (turn, silence) = (self.turn_limit_seconds, self.silence_limit_seconds);
+        let limits = format!("a turn at most {turn} s, silent at most {silence} s");
+        talk::harmless(&format!("  {}  {path}; {model}; {limits}{arguments}", self.name))
     }
 }
 

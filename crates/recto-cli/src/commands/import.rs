@@ -8,6 +8,7 @@ use crate::codes::Code;
 use crate::config::{Config, Origin, Set};
 use crate::failure::Failure;
 use crate::kept::Kept;
+use crate::programs::PROGRAMS;
 use crate::progress::Progress;
 use crate::settings::{self, MODEL};
 use crate::source::{self, Named};
@@ -15,9 +16,13 @@ use crate::table::{self, Side};
 use crate::{interrupt, talk};
 use lines::Export;
 use recto::Tokenizer;
-use recto_engine::Opening;
+use recto::entry::Text;
+use recto_engine::drive::Heard;
 use recto_engine::engine::Imported;
+use recto_engine::store::ReaderName;
+use recto_engine::{At, Opening, Tenant};
 use serde::Serialize;
+use std::collections::HashMap;
 use std::path::Path;
 
 /// How many refusals are told with the failure at the end; all of them stand above it.
@@ -32,7 +37,8 @@ pub(crate) fn run(args: &ImportArgs, config: &Config) -> Result<(), Failure> {
     let kept = Kept::open_or_make(&args.store, config)?;
     interrupt::promise_checks();
     let progress = Progress::on_stderr("conversations");
-    let mut import = Import { kept, name: args.name.as_deref(), tokenizer, progress, report: Report::default() };
+    let (name, report) = (args.name.as_deref(), Report::default());
+    let mut import = Import { kept, name, tokenizer, config, holders: None, progress, report };
     if import.name.is_some() && files.len() > 1 {
         return Err(several(&format!("{} files", files.len())));
     }
@@ -66,6 +72,9 @@ struct Import<'a> {
     kept: Kept,
     name: Option<&'a str>,
     tokenizer: Tokenizer,
+    config: &'a Config,
+    /// The sessions that carry on kept conversations; read when the first is asked for.
+    holders: Option<HashMap<Text, (At, Text, ReaderName)>>,
     progress: Progress,
     report: Report,
 }
@@ -125,7 +134,12 @@ impl Import<'_> {
         Ok(())
     }
 
-    fn conversation(&self, name: &str, named: Named) -> Result<Imported, Failure> {
+    fn conversation(&mut self, name: &str, named: Named) -> Result<Imported, Failure> {
+        if let (None, Some(session)) = (self.name, &named.conversation.id)
+            && let Some(imported) = self.driven(session, &named)?
+        {
+            return Ok(imported);
+        }
         let at = self.kept.at(name);
         let meta = Beside::meta_of(&named.conversation);
         let opening = Opening { meta: meta.clone(), tokenizer: Some(self.tokenizer), ..Opening::default() };
@@ -139,6 +153,29 @@ impl Import<'_> {
             self.kept.run(self.kept.engine.describe(&at, &title, meta))?;
         }
         Ok(imported)
+    }
+
+    /// Adds what is new in a session that carried on a kept conversation; `None` if none did.
+    fn driven(&mut self, session: &str, named: &Named) -> Result<Option<Imported>, Failure> {
+        let (kept, engine) = (&self.kept, &self.kept.engine);
+        let holders = match self.holders.take() {
+            Some(holders) => holders,
+            None => kept.run(engine.holders(&Tenant::default()))?,
+        };
+        let holders = self.holders.insert(holders);
+        let Some((at, provider, reader)) = holders.get(session).cloned() else { return Ok(None) };
+        let Some(program) = PROGRAMS.iter().find(|program| *program.key == *provider) else { return Ok(None) };
+        let mut note = |heard| {
+            if let Heard::Note(note) = heard {
+                self.progress.note(&note);
+            }
+        };
+        let driver = program.driver(None, self.config);
+        let added = kept.run(engine.catch_up(&at, &driver, &reader, &mut note))?.unwrap_or_default();
+        let conversation = at.conversation;
+        self.progress.note(&format!("{session} is how {} carries on {:?}", program.name, conversation.as_str()));
+        let known = (named.conversation.entries.len() as u64).saturating_sub(added);
+        Ok(Some(Imported { conversation, known, added }))
     }
 
     fn add(&mut self, file: &Path, imported: Imported) {

@@ -1,5 +1,7 @@
 //! One configuration file: what it sets, and where. Whatever it can't mean is refused.
 
+mod named; // tables that have a name of their own
+
 use super::{Content, Layer, Origin, Set};
 use crate::args;
 use crate::codes::Code;
@@ -28,8 +30,12 @@ const A_COLOUR: &str = "expected \"auto\", \"always\" or \"never\"";
 
 /// Reads what a file sets.
 pub(super) fn read(path: &Path) -> Result<Content, Failure> {
-    let text = source::file_text(path, &source::CONFIG)?;
-    let reading = Reading { path, text: &text };
+    of(path, &source::file_text(path, &source::CONFIG)?)
+}
+
+/// Reads what the text of a file sets.
+pub(super) fn of(path: &Path, text: &str) -> Result<Content, Failure> {
+    let reading = Reading { path, text };
     reading.content().map_err(|failure| failure.during(format!("cannot use {}", path.display())))
 }
 
@@ -46,6 +52,10 @@ impl Reading<'_> {
             let (name_at, name) = (name.span().start, name.get_ref().as_ref());
             if OF_MODELS.contains(&name) {
                 self.table(value, name)?;
+                continue;
+            }
+            if named::NAMED.contains(&name) {
+                self.named(&mut layer, name, value)?;
                 continue;
             }
             let Some((_, keys)) = KEYS.iter().find(|(known, _)| *known == name) else {
@@ -144,7 +154,11 @@ impl Reading<'_> {
     }
 
     fn found<T>(&self, at: &Spanned<DeValue<'_>>, value: T) -> Set<T> {
-        let place = Place::at(self.text, at.span().start);
+        self.found_at(at.span().start, value)
+    }
+
+    fn found_at<T>(&self, at: usize, value: T) -> Set<T> {
+        let place = Place::at(self.text, at);
         Set { value, origin: Origin::File { path: self.path.into(), place } }
     }
 
@@ -158,10 +172,10 @@ impl Reading<'_> {
         match KEYS.iter().find(|(_, keys)| keys.contains(&name)) {
             Some((table, _)) => failure.hinting(format!("{name:?} belongs under [{table}]")),
             None => {
-                let tables = KEYS.iter().map(|(table, _)| *table).chain(OF_MODELS);
-                failure
-                    .suggesting(name, tables)
-                    .hinting("known tables: [defaults], [store], [output], [models], [profiles]")
+                let tables = KEYS.iter().map(|(table, _)| *table).chain(OF_MODELS).chain(named::NAMED);
+                failure.suggesting(name, tables).hinting(
+                    "known tables: [defaults], [store], [output], [upstream], [programs], [models], [profiles]",
+                )
             }
         }
     }

@@ -3,11 +3,12 @@
 
 use crate::run::{Folder, Ran, SMALL, isolated, succeeds};
 use std::fs::{self, File};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
 /// Codes that no command line brings about.
-const NOT_RUN: [&str; 8] = ["R0104", "R0105", "R0106", "R0107", "R0108", "R0111", "R0112", "R0352"];
+const NOT_RUN: [&str; 9] = ["R0104", "R0105", "R0106", "R0107", "R0108", "R0111", "R0112", "R0113", "R0352"];
 
 /// Where SQLite keeps the number of the schema.
 const SCHEMA_AT: usize = 60;
@@ -35,6 +36,12 @@ fn stage() -> Folder {
     folder.file("nobody.json", "{}");
     let fields = r#"{"model":"gpt-4o","temperature":0.5,"messages":[{"role":"user","content":"Hi"}]}"#;
     folder.file("fields.json", fields);
+    folder.file("gone.toml", "[programs.codex]\npath = 'gone'\n");
+    folder.file("slow.toml", "[programs.codex]\npath = 'slow'\nsilence_limit_seconds = 1\n");
+    let slow = folder.file("slow", "#!/bin/sh\ncase \"$*\" in *--version*) echo 0.200.0;; *) exec sleep 600;; esac\n");
+    fs::set_permissions(slow, fs::Permissions::from_mode(0o755)).unwrap();
+    let closed = "url = 'http://127.0.0.1:1/v1'\nwire = 'openai_chat'\nmodels = ['gpt-4o']\nretries = 0";
+    folder.file("closed.toml", format!("[upstream.closed]\n{closed}\n"));
     let store = folder.at("kept.db");
     let kept = |args: &[&str]| succeeds(&[args, &["--store", &store]].concat());
     kept(&["import", &folder.at("two.jsonl")]);
@@ -74,7 +81,7 @@ fn every_example_says_what_is_told_of_it() {
         };
         let told: Vec<&str> = lines.collect();
         let mut shell = isolated(Command::new("sh"));
-        shell.args(["-c", &line[2..]]).current_dir(&folder.path).env("PATH", &path);
+        shell.args(["-c", &line[2..]]).current_dir(&folder.path).env("PATH", &path).env("CODEX_HOME", &folder.path);
         let ran = Ran::from(shell.output().unwrap());
         assert_eq!((ran.code, &*ran.stdout), (Some(exit_code), ""), "{code}: {}", ran.stderr);
         let said = ran.stderr.lines().chain(std::iter::repeat(""));

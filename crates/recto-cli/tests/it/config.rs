@@ -6,12 +6,12 @@ use std::path::Path;
 use std::process::Command;
 
 /// A user's folder, and a folder of work with one inside it. Outside of them no file is meant to be found.
-struct Places {
-    folder: Folder,
+pub(crate) struct Places {
+    pub(crate) folder: Folder,
 }
 
 impl Places {
-    fn new() -> Places {
+    pub(crate) fn new() -> Places {
         let folder = Folder::new();
         for name in ["user/recto", "project/inner"] {
             fs::create_dir_all(folder.path.join(name)).unwrap();
@@ -27,12 +27,12 @@ impl Places {
         command
     }
 
-    fn run(&self, args: &[&str]) -> Ran {
+    pub(crate) fn run(&self, args: &[&str]) -> Ran {
         Ran::from(self.command(args).output().unwrap())
     }
 
     /// What `recto config --json` says.
-    fn settings(&self, args: &[&str]) -> Value {
+    pub(crate) fn settings(&self, args: &[&str]) -> Value {
         let ran = self.run(&[&["config", "--json"], args].concat());
         assert_eq!((ran.code, &*ran.stderr), (Some(0), ""));
         serde_json::from_str(&ran.stdout).unwrap()
@@ -47,7 +47,7 @@ impl Places {
 
 /// What a file that can't be used is told to be.
 #[track_caller]
-fn check(content: impl AsRef<[u8]>, told: Expect) {
+pub(crate) fn check(content: impl AsRef<[u8]>, told: Expect) {
     let places = Places::new();
     places.folder.file("project/inner/own.toml", content);
     let run = |command: &[&str]| {
@@ -237,7 +237,7 @@ fn unknown_keys_are_told_with_what_was_probably_meant() {
             error[R0331]: cannot use own.toml
             cause: line 1, column 2: unknown key "default"
             hint: did you mean "defaults"?
-            hint: known tables: [defaults], [store], [output], [models], [profiles]
+            hint: known tables: [defaults], [store], [output], [upstream], [programs], [models], [profiles]
         "#]],
     );
     check(
@@ -269,7 +269,7 @@ fn unknown_keys_are_told_with_what_was_probably_meant() {
         expect![[r#"
             error[R0331]: cannot use own.toml
             cause: line 1, column 1: unknown key "zebra"
-            hint: known tables: [defaults], [store], [output], [models], [profiles]
+            hint: known tables: [defaults], [store], [output], [upstream], [programs], [models], [profiles]
         "#]],
     );
 }

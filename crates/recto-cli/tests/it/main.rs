@@ -17,9 +17,11 @@ mod pages;
 mod policy;
 mod replay;
 mod run;
+mod run_command;
 mod score;
 #[cfg(unix)]
 mod signals;
 mod upkeep;
+mod upstream;
 mod validate;
 mod wires;

@@ -3,7 +3,7 @@ use recto_testkit::shared;
 use std::fs;
 use std::process::Command;
 
-pub(crate) const COMMANDS: [&str; 26] = [
+pub(crate) const COMMANDS: [&str; 27] = [
     "backup",
     "compile",
     "completions",
@@ -27,6 +27,7 @@ pub(crate) const COMMANDS: [&str; 26] = [
     "replay",
     "restore",
     "revert",
+    "run",
     "show",
     "turns",
     "validate",
@@ -113,7 +114,7 @@ fn the_manual_has_a_page_for_every_command() {
     mentions(&main, &[".TH recto 1", ".SH NAME", "Exit codes:", "recto\\-replay(1)"]);
     let ran = succeeds(&["man", &folder.at("share/man1")]);
     assert_eq!(ran.stdout, "");
-    mentions(&ran.stderr, &["30 pages written to"]);
+    mentions(&ran.stderr, &["31 pages written to"]);
     let mut expected: Vec<String> =
         COMMANDS.iter().chain(&OF_POLICY).map(|command| format!("recto-{command}.1")).collect();
     expected.push("recto.1".into());

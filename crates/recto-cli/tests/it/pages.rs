@@ -96,7 +96,7 @@ fn lived(store: &str) -> Vec<String> {
             let compiled = engine.compile(&at, &call).await.unwrap();
             sent.push(String::from_utf8(target.wire.encode(&compiled.page, &target)).unwrap());
             let entries = vec![Entry::assistant(format!("Answer {turn}"))];
-            let answer = Answer { entries, reported: Some(recto::Tokens(40)), key: None };
+            let answer = Answer { entries, reported: Some(recto::Tokens(40)), ..Answer::default() };
             engine.acknowledge(&at, &compiled.receipt.ticket, answer).await.unwrap();
         }
         sent

@@ -1,0 +1,280 @@
+//! Which provider answers for a model, and how it is reached.
+
+use super::{Config, Origin, Set};
+use crate::codes::Code;
+use crate::failure::Failure;
+use recto::Target;
+use recto::error::Place;
+use recto::wire::Wire;
+use recto_engine::upstream::{Remember, Settings, Upstream};
+use std::path::Path;
+use std::time::Duration;
+
+/// What is there without any file: its name, its URL, its format, and the variable with its key.
+const BUILT_IN: [(&str, &str, Wire, &str); 2] = [
+    ("openai", "https://api.openai.com/v1", Wire::OpenaiResponses, "OPENAI_API_KEY"),
+    ("anthropic", "https://api.anthropic.com", Wire::Anthropic, "ANTHROPIC_API_KEY"),
+];
+
+/// What is said about one provider.
+#[derive(Clone, Debug)]
+pub(crate) struct UpstreamLayer {
+    /// Its name, and where the nearest file speaks of it.
+    pub(crate) name: Set<String>,
+    pub(crate) url: Option<Set<String>>,
+    pub(crate) wire: Option<Set<Wire>>,
+    pub(crate) key_env: Option<Set<String>>,
+    pub(crate) remember: Option<Set<Remember>>,
+    pub(crate) ca: Option<Set<String>>,
+    /// Patterns of the models that go there.
+    pub(crate) models: Option<Set<Vec<String>>>,
+    pub(crate) plain_http: Option<Set<bool>>,
+    pub(crate) timeout_seconds: Option<Set<u32>>,
+    pub(crate) retries: Option<Set<u32>>,
+}
+
+impl UpstreamLayer {
+    /// Returns one of which nothing is said but its name.
+    pub(super) fn named(name: Set<String>) -> UpstreamLayer {
+        UpstreamLayer {
+            name,
+            url: None,
+            wire: None,
+            key_env: None,
+            remember: None,
+            ca: None,
+            models: None,
+            plain_http: None,
+            timeout_seconds: None,
+            retries: None,
+        }
+    }
+
+    /// Returns what holds when this layer lies over another of the same name.
+    pub(super) fn over(self, lower: UpstreamLayer) -> UpstreamLayer {
+        UpstreamLayer {
+            name: self.name,
+            url: self.url.or(lower.url),
+            wire: self.wire.or(lower.wire),
+            key_env: self.key_env.or(lower.key_env),
+            remember: self.remember.or(lower.remember),
+            ca: self.ca.or(lower.ca),
+            models: self.models.or(lower.models),
+            plain_http: self.plain_http.or(lower.plain_http),
+            timeout_seconds: self.timeout_seconds.or(lower.timeout_seconds),
+            retries: self.retries.or(lower.retries),
+        }
+    }
+
+    /// Lays upper layers over lower ones, name by name. The upper ones come first.
+    pub(super) fn all_over(upper: Vec<UpstreamLayer>, mut lower: Vec<UpstreamLayer>) -> Vec<UpstreamLayer> {
+        let lay = |it: UpstreamLayer| match lower.iter().position(|below| below.name.value == it.name.value) {
+            Some(at) => it.over(lower.remove(at)),
+            None => it,
+        };
+        let mut all: Vec<UpstreamLayer> = upper.into_iter().map(lay).collect();
+        all.extend(lower);
+        all
+    }
+
+    /// Says what is missing, or doesn't go together.
+    fn check(&self) -> Result<(), Failure> {
+        let name = &self.name.value;
+        let missing = |key: &str, hint: &str| {
+            refused(&self.name.origin, format!("upstream {name:?} has no {key}")).hinting(hint.to_string())
+        };
+        if self.url.is_none() {
+            return Err(missing("url", "give what the provider documents as its base URL"));
+        }
+        let Some(wire) = &self.wire else {
+            let names = Wire::ALL.map(Wire::name).join(", ");
+            return Err(missing("wire", &format!("give the format that it speaks, one of: {names}")));
+        };
+        match &self.remember {
+            Some(Set { value, origin }) if *value != Remember::No && wire.value != Wire::OpenaiResponses => {
+                let what = format!("remember can't be {:?} with wire {:?}", value.name(), wire.value.name());
+                Err(refused(origin, what).hinting("only openai_responses keeps the history"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns whether it takes a model: by a pattern, or because it is the model's provider.
+    fn takes(&self, target: &Target) -> Option<By> {
+        match &self.models {
+            Some(Set { value, .. }) => {
+                value.iter().any(|pattern| matches(pattern, &target.name)).then_some(By::Pattern)
+            }
+            None => (*self.name.value == *target.provider).then_some(By::Provider),
+        }
+    }
+
+    /// Returns how it is reached.
+    pub(crate) fn settings(&self) -> Settings {
+        fn of<T: Clone>(set: &Option<Set<T>>) -> Option<T> {
+            set.as_ref().map(|set| set.value.clone())
+        }
+        let url = of(&self.url).unwrap_or_default();
+        let mut settings = Settings::new(&self.name.value, &url, of(&self.wire).unwrap_or(Wire::OpenaiChat));
+        settings.key_env = of(&self.key_env);
+        settings.remember = of(&self.remember).unwrap_or_default();
+        settings.ca = self.ca.as_ref().map(Set::as_path);
+        settings.plain_http = of(&self.plain_http).unwrap_or(settings.plain_http);
+        settings.retries_max = of(&self.retries).unwrap_or(settings.retries_max);
+        if let Some(seconds) = of(&self.timeout_seconds) {
+            settings.limits.whole = Duration::from_secs(seconds.into());
+        }
+        settings
+    }
+}
+
+/// Why a model goes to a provider; what was said of the model itself comes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum By {
+    Pattern,
+    Provider,
+}
+
+impl Config {
+    /// Returns all providers: those of the files, the nearest first, and then those that are built in.
+    pub(crate) fn upstreams(&self) -> Vec<UpstreamLayer> {
+        let set = |value: &str| Some(Set { value: value.to_string(), origin: Origin::Default });
+        let built_in = BUILT_IN.map(|(name, url, wire, key_env)| UpstreamLayer {
+            url: set(url),
+            wire: Some(Set { value: wire, origin: Origin::Default }),
+            key_env: set(key_env),
+            ..UpstreamLayer::named(Set { value: name.into(), origin: Origin::Default })
+        });
+        UpstreamLayer::all_over(self.layer.upstreams.clone(), built_in.into())
+    }
+
+    /// Says what is wrong with what the files say together.
+    pub(super) fn check_upstreams(&self) -> Result<(), Failure> {
+        self.upstreams().iter().try_for_each(UpstreamLayer::check)
+    }
+
+    /// Returns who answers for a model: the first whose `models` name it, else the one that is called as its provider.
+    pub(crate) fn upstream_for(&self, target: &Target) -> Result<Upstream, Failure> {
+        let all = self.upstreams();
+        let by = |wanted: By| all.iter().find(|it| it.takes(target) == Some(wanted));
+        let Some(found) = by(By::Pattern).or_else(|| by(By::Provider)) else {
+            let (model, provider) = (&*target.name, &*target.provider);
+            let what = format!("no upstream answers for model {model:?}");
+            return Err(Failure::of(Code::NoUpstream, what)
+                .hinting(format!("add `models = [{model:?}]` to an [upstream.NAME] in recto.toml"))
+                .hinting(format!("or call it as the model's provider: [upstream.{provider}]")));
+        };
+        Upstream::of(found.settings()).map_err(|error| found.name.blamed(error.into()))
+    }
+}
+
+/// Returns whether a name matches a pattern, in which `*` stands for anything.
+fn matches(pattern: &str, name: &str) -> bool {
+    let Some((start, rest)) = pattern.split_once('*') else { return pattern == name };
+    let Some(mut left) = name.strip_prefix(start) else { return false };
+    let (middle, end) = rest.rsplit_once('*').map_or((None, rest), |(middle, end)| (Some(middle), end));
+    for piece in middle.into_iter().flat_map(|middle| middle.split('*')) {
+        let Some(at) = left.find(piece) else { return false };
+        left = &left[at + piece.len()..];
+    }
+    left.ends_with(end)
+}
+
+fn refused(origin: &Origin, what: String) -> Failure {
+    let Origin::File { path, place: Place { line, column } } = origin else {
+        return Failure::of(Code::BadKeyValue, what);
+    };
+    let path: &Path = path;
+    Failure::of(Code::BadKeyValue, format!("line {line}, column {column}: {what}"))
+        .during(format!("cannot use {}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Layer;
+    use std::path::PathBuf;
+
+    fn config(text: &str) -> Config {
+        let content = super::super::file::of(Path::new("recto.toml"), text).unwrap();
+        let config = Config { layer: content.layer, ..Config::default() };
+        config.check_upstreams().unwrap();
+        config
+    }
+
+    fn target(name: &str) -> Target {
+        Target::named(name).unwrap_or_else(|| Target::unknown(name))
+    }
+
+    fn answers(config: &Config, model: &str) -> String {
+        match config.upstream_for(&target(model)) {
+            Ok(upstream) => upstream.name().to_string(),
+            Err(failure) => failure.parts().1,
+        }
+    }
+
+    #[test]
+    fn patterns_match_as_people_expect() {
+        for (pattern, name, is_match) in [
+            ("gpt-4o", "gpt-4o", true),
+            ("gpt-4o", "gpt-4o-mini", false),
+            ("gpt-*", "gpt-4o", true),
+            ("*", "", true),
+            ("*-mini", "gpt-4o-mini", true),
+            ("*-mini", "gpt-4o-mini-x", false),
+            ("a*b*c", "abc", true),
+            ("a*b*c", "axxbyyc", true),
+            ("a*b*c", "acb", false),
+            ("ab*ba", "aba", false),
+            ("**", "x", true),
+        ] {
+            assert_eq!(matches(pattern, name), is_match, "{pattern} {name}");
+        }
+    }
+
+    #[test]
+    fn a_model_goes_to_whom_its_pattern_names_else_to_its_provider() {
+        let url = "url = 'http://127.0.0.1:1'\nwire = 'openai_chat'";
+        let text = format!(
+            "[upstream.home]\n{url}\nmodels = ['llama-*', 'gpt-4.1']\n[upstream.deepseek]\n{url}\n[upstream.openai]\n\
+             key_env = 'CARGO_PKG_NAME'\n[upstream.late]\n{url}\nmodels = ['llama-*']"
+        );
+        let config = config(&text);
+        assert_eq!(answers(&config, "llama-9"), "home");
+        assert_eq!(answers(&config, "gpt-4.1"), "home");
+        assert_eq!(answers(&config, "gpt-4o"), "openai");
+        assert_eq!(answers(&config, "deepseek-v4-pro"), "deepseek");
+        assert_eq!(answers(&config, "nobody"), "no upstream answers for model \"nobody\"");
+        let upstream = config.upstream_for(&target("gpt-4o")).unwrap();
+        assert_eq!(upstream.wire(), Wire::OpenaiResponses, "what a file leaves out is built in");
+    }
+
+    #[test]
+    fn what_is_set_is_what_holds() {
+        let text = "[upstream.openai]\nremember = 'conversation'\nca = 'own.pem'\ntimeout_seconds = 7\nretries = 0\n\
+                    url = 'http://example.com'\nplain_http = true";
+        let config = config(text);
+        let settings = config.upstreams()[0].settings();
+        assert_eq!(settings.url, "http://example.com");
+        assert_eq!((settings.remember, settings.retries_max), (Remember::Conversation, 0));
+        assert_eq!(settings.limits.whole, Duration::from_secs(7));
+        assert_eq!((settings.ca, settings.plain_http), (Some(PathBuf::from("own.pem")), true));
+        assert_eq!(settings.key_env.as_deref(), Some("OPENAI_API_KEY"));
+        assert_eq!(config.upstreams().len(), 2);
+    }
+
+    #[test]
+    fn a_nearer_file_wins_key_by_key_and_comes_first() {
+        let nearer = config("[upstream.a]\nurl='https://a.example'\nwire='anthropic'\n[upstream.openai]\nretries = 1");
+        let farther = config(
+            "[upstream.b]\nurl='https://b.example'\nwire='anthropic'\n[upstream.openai]\nretries = 2\n\
+                              key_env = 'FAR'",
+        );
+        let layer: Layer = nearer.layer.over(farther.layer);
+        let all = Config { layer, ..Config::default() }.upstreams();
+        let names: Vec<&str> = all.iter().map(|it| it.name.value.as_str()).collect();
+        assert_eq!(names, ["a", "openai", "b", "anthropic"]);
+        let openai = all[1].settings();
+        assert_eq!((openai.retries_max, openai.key_env.as_deref()), (1, Some("FAR")));
+    }
+}
