@@ -146,7 +146,9 @@ impl<S: Store> Engine<S> {
         // A call that was to begin a session went to another one than is known.
         let begun = held.sent.as_ref().and_then(|sent| sent.session.clone());
         let Some(id) = begun.as_ref().or(held.id.as_ref()) else { return Ok(None) };
-        if let Some(pid) = still::running_with(id).filter(|_| held.is_in_doubt()) {
+        if held.is_in_doubt()
+            && let Some(pid) = still::stays_with(id).await
+        {
             let what = format!("{} is still at work on an earlier call, as process {pid}", driver.name());
             return Err(Kind::InUse { what }.into());
         }
