@@ -10,6 +10,11 @@ use crate::receipt::{FateRow, FragmentFate, FragmentRow};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
+/// The most calls after calls elsewhere that are told apart.
+const CAUGHT_UP_MAX: usize = 256;
+/// The most entries of which it is known that the provider made them whole.
+const WHOLE_MAX: usize = 4_096;
+
 /// What a stateful provider already has: everything up to `acked`, and what it produced since.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Session {
@@ -130,6 +135,7 @@ impl Session {
             let is_stale = |row: &&FateRow| matches!(row.why, Reason::RemoteStale { .. }) && row.entries == 1;
             let rows = compiled.receipt.fates.iter().filter(is_stale).map(|row| row.span.first);
             self.whole.extend(rows.filter(|seq| Some(*seq) > after));
+            self.forget_oldest();
         }
         self.last = Some((ticket.turn, ticket.head));
         let is_there = |row: &&FragmentRow| {
@@ -139,6 +145,18 @@ impl Session {
         let fixed = compiled.receipt.fragments.iter().filter(is_there);
         self.fixed.extend(fixed.map(|row| (row.id.clone(), row.fingerprint)));
         self.acknowledge(ticket.head, []);
+    }
+
+    /// Keeps what is told at each call from growing with the conversation. Of what is longest ago it is known less well
+    /// when it was sent, and so whether it is stale; what is held stays exact.
+    fn forget_oldest(&mut self) {
+        while self.caught_up.len() > CAUGHT_UP_MAX {
+            let oldest = self.caught_up.remove(0);
+            self.caught_up[0].after = oldest.after;
+        }
+        while self.whole.len() > WHOLE_MAX {
+            self.whole.pop_first();
+        }
     }
 
     /// Records a call that went well: `head` was the newest entry when its page was made, `produced` are the
@@ -161,6 +179,20 @@ impl Session {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn does_not_grow_with_the_calls_that_others_answer() {
+        let mut session = Session::default();
+        for nth in 0..1_000 {
+            let (turn, after, upto) = (Turn(2 * nth), nth.checked_sub(1).map(Seq), Some(Seq(nth)));
+            session.caught_up.push(CaughtUp { turn, after, upto });
+            session.whole.insert(Seq(nth * 10));
+            session.forget_oldest();
+        }
+        assert_eq!(session.caught_up.len(), CAUGHT_UP_MAX);
+        assert_eq!(session.sent_since(Seq(999)), Some(Turn(1_998)), "the newest are known as they were");
+        assert_eq!(session.sent_since(Seq(0)), Some(Turn(2 * 744)), "the oldest at the latest moment that is possible");
+    }
 
     #[test]
     fn never_advances_past_a_foreign_entry() {
