@@ -359,7 +359,7 @@ fn batch(append: Append, counter: &Arc<dyn Count>) -> Result<Batch, Error> {
         let hashes: String = rows.iter().map(|row| row.hash.to_string()).collect();
         (key, Digest::of(hashes.as_bytes()))
     });
-    Ok(Batch { expect: append.expect, key, rows, at: now() })
+    Ok(Batch { expect: append.expect, key, rows, at: now(), records: Vec::new() })
 }
 
 fn too_busy() -> Error {

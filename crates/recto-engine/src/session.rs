@@ -146,8 +146,6 @@ pub struct Sending {
 /// What a provider was found to hold beyond what was known.
 #[derive(Clone, Debug, Default)]
 pub struct CaughtUp {
-    /// What it calls the session.
-    pub session: Option<Text>,
     /// What was said there, which the log doesn't have.
     pub entries: Vec<recto::Entry>,
     /// How far its own record is known now.

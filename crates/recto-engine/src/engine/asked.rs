@@ -60,7 +60,7 @@ impl<S: Store> Engine<S> {
                 return Ok(Asked { receipt: compiled.receipt, reply: None });
             }
             match self.send(at, upstream, &call, &compiled, extra, listen).await {
-                Err(error) if tries < TRIES_MAX && is_forgotten(&error) && call.session.is_some() => {
+                Err(error) if tries < TRIES_MAX && is_forgotten(&error) && compiled.page.mode == Mode::Delta => {
                     let name = upstream.name();
                     listen(Heard::Note(
                         format!("{name} has forgotten the conversation ({error}); all of it is sent").into(),

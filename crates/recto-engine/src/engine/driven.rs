@@ -304,7 +304,7 @@ impl<S: Store> Engine<S> {
         if count > 0 {
             listen(Heard::Note(format!("{count} entries were said in {name} itself, and are added").into()));
         }
-        let more = CaughtUp { session: None, entries: since.entries, mark: since.mark };
+        let more = CaughtUp { entries: since.entries, mark: since.mark };
         self.caught_up(at, reader, driver.provider(), more).await.map(drop)
     }
 
@@ -363,7 +363,10 @@ impl<S: Store> Engine<S> {
             }
         };
         let (ran, noted) = tokio::join!(working, noting);
-        noted?;
+        if let Err(error) = noted {
+            // The turn may have gone well all the same.
+            listen(Heard::Note(format!("where the call went could not be written down: {error}").into()));
+        }
         match ran {
             Ok(ran) => self.ran(turning, compiled, ran, listen).await.map(Some),
             Err(failed) => {

@@ -176,13 +176,12 @@ impl<S: Store> Engine<S> {
             entries.extend(answer.entries.iter().cloned());
             // What was said with the call is not part of what is acknowledged: a retry doesn't know it any more.
             let key = answer.key.clone().map(|key| (key, identity(ticket, &answer)));
-            let produced = Batch { key, ..batch(Append { entries, expect, key: None }, &counter)? };
+            let mut produced = Batch { key, ..batch(Append { entries, expect, key: None }, &counter)? };
             let turn = self.turn_row(at, &reader, ticket, receipt).await?;
-            let records = match provider {
-                Some(provider) => vec![self.answered(at, &reader, &provider, open_as, &answer, &produced).await?],
-                None => Vec::new(),
-            };
-            let acknowledge = Acknowledge { ticket: open_as, turn, produced, records };
+            if let Some(provider) = provider {
+                produced.records.push(self.answered(at, &reader, &provider, open_as, &answer, &produced).await?);
+            }
+            let acknowledge = Acknowledge { ticket: open_as, turn, produced };
             match self.store().acknowledge(&at.tenant, &at.conversation, &reader, acknowledge).await {
                 Err(error) if error.is_head_moved() => continue,
                 done => {

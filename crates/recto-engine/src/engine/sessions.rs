@@ -10,7 +10,7 @@ use recto::digest::Digest;
 use recto::entry::Text;
 use recto::receipt::Ticket;
 use recto::session::Lost;
-use recto::{Compiled, Seq};
+use recto::{Compiled, Seq, Session};
 use std::collections::HashMap;
 
 /// How many conversations are listed at once, and how often, to find those that sessions carry on.
@@ -91,31 +91,18 @@ impl<S: Store> Engine<S> {
         for _ in 0..TRIES_MAX {
             let mut held = self.session(at, reader, provider).await?.unwrap_or_default();
             let head = self.conversation(at).await?.tally.head();
-            // The same again, after a crash in between, is answered with the first result.
-            let session = more.session.as_ref().or(held.id.as_ref()).map_or("", |it| it);
-            let name = format!("caught up {provider} {session} {}", held.mark.as_deref().unwrap_or_default());
-            let append = Append::after(head, more.entries.clone()).keyed(Digest::of(name.as_bytes()).to_string());
-            let batch = batch(append, &counter)?;
-            let appended = if batch.rows.is_empty() {
-                Appended { first: None, last: head, is_repeated: false }
-            } else {
-                match self.store().append(&at.tenant, &at.conversation, batch).await {
-                    Err(error) if error.is_head_moved() => continue,
-                    done => done?,
-                }
-            };
-            let new = appended.first.zip(appended.last).map(|(first, last)| (first.0..=last.0).map(Seq));
-            held.session.acknowledge(None, new.into_iter().flatten());
-            held.acked_as = self.hash_at(at, held.session.acked()).await?;
+            // The words and what is held of them are written at once, or a crash would have them added twice.
+            let mut batch = batch(Append::after(head, more.entries.clone()), &counter)?;
+            held.acked_as = self.advance(at, &mut held.session, head, &batch).await?;
             (held.sent, held.mark) = (None, more.mark.clone());
-            held.id = more.session.clone().or(held.id);
-            let record = held.record(&key(provider, reader));
-            match self.store().keep(&at.tenant, &at.conversation, record).await {
+            batch.records.push(held.record(&key(provider, reader)));
+            match self.store().append(&at.tenant, &at.conversation, batch).await {
                 Err(error) if error.is_conflict() => continue,
-                done => done?,
+                done => {
+                    self.inner.changed.notify_waiters();
+                    return done;
+                }
             }
-            self.inner.changed.notify_waiters();
-            return Ok(appended);
         }
         Err(too_busy())
     }
@@ -167,16 +154,28 @@ impl<S: Store> Engine<S> {
         let held = self.session(at, reader, provider).await?.unwrap_or_default();
         let mut session = held.then(ticket).ok_or_else(|| taken_over(provider))?;
         let Expect::Head(head) = produced.expect else { return Err(taken_over(provider)) };
-        let first = head.map_or(Seq(0), Seq::next);
-        session.acknowledge(None, (first.0..).map(Seq).take(produced.rows.len()));
-        let own = session.acked().and_then(|acked| acked.0.checked_sub(first.0)).map(|nth| nth as usize);
-        let acked_as = match own.and_then(|nth| produced.rows.get(nth)) {
-            Some(row) => Some(row.hash),
-            None => self.hash_at(at, session.acked()).await?,
-        };
+        let acked_as = self.advance(at, &mut session, head, produced).await?;
         let id = answer.session.clone().or_else(|| held.sent.as_ref().and_then(|sent| sent.session.clone()));
         let held = Held { id: id.or(held.id), session, acked_as, mark: answer.mark.clone(), sent: None, ..held };
         Ok(held.record(&key(provider, reader)))
+    }
+
+    /// Adds to what a session holds what is about to be appended behind the newest entry, and returns what then
+    /// identifies the last entry that it holds without a gap.
+    async fn advance(
+        &self,
+        at: &At,
+        session: &mut Session,
+        head: Option<Seq>,
+        new: &Batch,
+    ) -> Result<Option<Digest>, Error> {
+        let first = head.map_or(Seq(0), Seq::next);
+        session.acknowledge(None, (first.0..).map(Seq).take(new.rows.len()));
+        let own = session.acked().and_then(|acked| acked.0.checked_sub(first.0)).map(|nth| nth as usize);
+        match own.and_then(|nth| new.rows.get(nth)) {
+            Some(row) => Ok(Some(row.hash)),
+            None => self.hash_at(at, session.acked()).await,
+        }
     }
 
     /// Frees the session that a call went on with.

@@ -42,6 +42,7 @@ pub(crate) fn check_batch(batch: &Batch) -> Result<(), Error> {
         let what = format!("an append of {} entries, at most {BATCH_ENTRIES_MAX}", batch.rows.len());
         return Err(Kind::TooLarge { what }.into());
     }
+    batch.records.iter().try_for_each(|record| check_name("record", &record.key))?;
     batch.key.as_ref().map_or(Ok(()), |(key, _)| check_name("key", key))
 }
 

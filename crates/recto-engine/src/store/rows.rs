@@ -190,6 +190,8 @@ pub struct Batch {
     pub rows: Vec<NewRow>,
     /// When it happens.
     pub at: Millis,
+    /// What goes with it, such as what a provider holds now; one that has changed is a conflict.
+    pub records: Vec<Record>,
 }
 
 /// Where a batch has gone.
@@ -372,10 +374,8 @@ pub struct Acknowledge {
     pub ticket: Digest,
     /// The call itself; its number must be the reader's next.
     pub turn: TurnRow,
-    /// What was said and answered.
+    /// What was said and answered, and what a provider holds now.
     pub produced: Batch,
-    /// What a provider holds now.
-    pub records: Vec<Record>,
 }
 
 /// Something that is kept under a key and replaced as a whole: a session, a note, a want.

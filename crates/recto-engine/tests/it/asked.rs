@@ -151,6 +151,20 @@ fn a_provider_that_has_forgotten_is_told_everything_once_more() {
 }
 
 #[test]
+fn who_was_never_told_anything_can_not_have_forgotten_it() {
+    for remember in KEEPING {
+        block_on(async {
+            let lab = Lab::new(Wire::OpenaiResponses, remember).await;
+            let error = json!({"error": {"message": "no such model", "type": "invalid_request_error", "code": null}});
+            lab.server.push(Reply::error(404, error));
+            let refused = lab.say("WORDS-0.", "").await.unwrap_err();
+            assert!(refused.is_refused() && refused.to_string().contains("no such model"), "{refused}");
+            assert_eq!(lab.exchanges().len(), 1, "it is asked once");
+        });
+    }
+}
+
+#[test]
 fn a_call_that_failed_leaves_nothing_that_would_stand_twice() {
     for remember in KEEPING {
         block_on(async {

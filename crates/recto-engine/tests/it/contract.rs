@@ -65,6 +65,7 @@ macro_rules! behaviours {
             readers::an_answer_that_is_refused_changes_nothing,
             readers::a_repeated_answer_gets_the_first_result,
             records::a_record_is_replaced_by_the_next_version_only,
+            records::what_goes_with_an_append_is_written_with_it_or_not_at_all,
             records::a_record_from_elsewhere_keeps_its_version_and_replaces_no_newer_one,
             records::records_are_listed_by_kind_in_the_order_of_their_keys,
             records::contents_are_found_by_digest,

@@ -234,7 +234,7 @@ mod told {
         turn(&engine, "one", "two").await;
         say(&engine, Entry::user("not told yet")).await;
         let entries = vec![Entry::user("by hand"), Entry::assistant("answered by hand")];
-        let more = CaughtUp { session: None, entries, mark: Some("line 7".into()) };
+        let more = CaughtUp { entries, mark: Some("line 7".into()) };
         let (reader, at) = ("main".into(), at());
         engine.caught_up(&at, &reader, PROVIDER, more.clone()).await.unwrap();
         let now = held(&engine).await;

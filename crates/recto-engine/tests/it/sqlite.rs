@@ -506,7 +506,7 @@ async fn fill(store: &Sqlite) {
     deciding.contents = vec![(Digest::of(b"tools"), "tools".into())];
     store.decide("talk", deciding).await.unwrap();
     let mut answered = answer("one", 0, Some(3), keyed("second", vec![assistant("hi")]));
-    answered.records = vec![record(RecordKind::Session, "s", 1)];
+    answered.produced.records = vec![record(RecordKind::Session, "s", 1)];
     store.answered("talk", answered).await.unwrap();
     store.decide("talk", commit(row_of(1, 2), vec![decision(3, 1, DecisionKind::Revert, 2)])).await.unwrap();
     store.make(fork("other", "talk", Some(3))).await;

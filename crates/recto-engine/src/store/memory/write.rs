@@ -118,10 +118,9 @@ impl Tenancy {
         acknowledge: Acknowledge,
     ) -> Result<Appended, Error> {
         let held = self.live_mut(id)?;
-        let Acknowledge { ticket, turn, produced, records } = acknowledge;
+        let Acknowledge { ticket, turn, produced } = acknowledge;
         check_batch(&produced)?;
         check_receipt(&turn.receipt)?;
-        records.iter().try_for_each(|record| check_name("record", &record.key))?;
         if let Some(first) = held.repeated(&produced)? {
             return Ok(first);
         }
@@ -135,14 +134,12 @@ impl Tenancy {
             return Err(conflict(format!("call {} is not the next one: {turns} were acknowledged", turn.turn)));
         }
         let places = held.places(&produced)?;
-        held.check_records(&records)?;
         let at = turn.at;
         let reader = held.readers.entry(name.clone()).or_default();
         reader.open.retain(|_, open| open.turn != turn.turn);
         reader.open.remove(&ticket);
         reader.row.turns += 1;
         reader.turns.insert(turn.turn, turn);
-        held.records.extend(records.into_iter().map(|it| ((it.kind, it.key.clone()), it)));
         let appended = held.write(produced, &places);
         held.updated = at;
         Ok(appended)
@@ -254,6 +251,7 @@ impl Held {
             places.push(seq);
             head = Some(seq);
         }
+        self.check_records(&batch.records)?;
         Ok(places)
     }
 
@@ -270,6 +268,7 @@ impl Held {
         }
         let appended = Appended { first: places.first().copied(), last: self.tally.head(), is_repeated: false };
         self.keys.extend(batch.key.map(|(key, hash)| (key, (hash, appended))));
+        self.records.extend(batch.records.into_iter().map(|it| ((it.kind, it.key.clone()), it)));
         self.wrote(batch.at);
         appended
     }

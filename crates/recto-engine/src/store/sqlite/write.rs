@@ -103,6 +103,9 @@ fn add(db: &Connection, found: &mut Found, batch: Batch) -> Result<Appended, Err
         let first = integer_or_none(first);
         db.prepare_cached(PUT_KEY)?.execute(params![found.n, name_key(key), blob(*hash), first, head])?;
     }
+    for record in &batch.records {
+        put_record(db, found.n, record)?;
+    }
     Ok(Appended { first, last, is_repeated: false })
 }
 
@@ -208,7 +211,7 @@ pub(super) fn acknowledge(
     acknowledge: Acknowledge,
 ) -> Result<Appended, Error> {
     let mut found = Found::live(db, tenant, id)?;
-    let Acknowledge { ticket, turn, mut produced, records } = acknowledge;
+    let Acknowledge { ticket, turn, mut produced } = acknowledge;
     check_batch(&produced)?;
     check_receipt(&turn.receipt)?;
     if let Some(first) = repeated(db, &found, &produced)? {
@@ -228,9 +231,6 @@ pub(super) fn acknowledge(
     put_turn(db, lens.r, &turn)?;
     lens.row.turns += 1;
     put_reader(db, &lens)?;
-    for record in &records {
-        put_record(db, found.n, record)?;
-    }
     produced.at = turn.at;
     add(db, &mut found, produced)
 }

@@ -4,8 +4,8 @@ use super::log::together;
 use super::make::*;
 use recto::{Seq, Tokens};
 use recto_engine::store::{
-    Acknowledge, Appended, Commit, DecisionKind, DecisionRow, Decisions, RECEIPT_BYTES_MAX, RecordKind, Store, TurnRow,
-    Turns, Upto,
+    Acknowledge, Appended, Batch, Commit, DecisionKind, DecisionRow, Decisions, RECEIPT_BYTES_MAX, RecordKind, Store,
+    TurnRow, Turns, Upto,
 };
 
 async fn found<S: Store>(store: &S, upto: Upto, which: Decisions) -> Vec<u64> {
@@ -187,8 +187,8 @@ pub(super) async fn an_answer_is_written_in_one_step<S: Store>(store: S) {
     store.decide("a", opening(row_of(0, 0), "one")).await.unwrap();
     store.decide("a", opening(row_of(0, 0), "two")).await.unwrap();
     let records = vec![record(RecordKind::Session, "s", 1)];
-    let answered =
-        Acknowledge { records, ..answer("one", 0, Some(0), expecting(Some(0), vec![assistant("tell"), user("on")])) };
+    let produced = Batch { records, ..expecting(Some(0), vec![assistant("tell"), user("on")]) };
+    let answered = answer("one", 0, Some(0), produced);
     assert_eq!(store.answered("a", answered).await.unwrap(), appended(1, 2));
     assert_eq!(store.who("a").await, row_of(1, 0));
     assert_eq!(places(&store.all("a").await), [0, 1, 2]);
@@ -227,7 +227,7 @@ pub(super) async fn an_answer_that_is_refused_changes_nothing<S: Store>(store: S
     let placed = answer("one", 0, Some(1), batch(vec![at(1, assistant("tell"))]));
     let reused = answer("one", 0, Some(1), keyed("k", said()));
     let records = vec![record(RecordKind::Note, "n", 1), record(RecordKind::Session, "s", 2)];
-    let stale = Acknowledge { records, ..answer("one", 0, Some(1), batch(said())) };
+    let stale = answer("one", 0, Some(1), Batch { records, ..batch(said()) });
     for refused in [moved, placed, reused, stale] {
         let error = store.answered("a", refused.clone()).await.unwrap_err();
         assert!(error.is_conflict(), "{refused:?}: {error}");

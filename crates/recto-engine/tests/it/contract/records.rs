@@ -1,7 +1,7 @@
 //! What is kept under a key, and what is found by its digest.
 
 use super::make::*;
-use recto_engine::store::{Commit, Record, RecordKind, Store};
+use recto_engine::store::{Batch, Commit, Expect, Record, RecordKind, Store};
 
 pub(super) async fn a_record_is_replaced_by_the_next_version_only<S: Store>(store: S) {
     let a = name("a");
@@ -16,6 +16,21 @@ pub(super) async fn a_record_is_replaced_by_the_next_version_only<S: Store>(stor
     }
     keep(2).await.unwrap();
     let kept = store.kept(&tenant(), &a, RecordKind::Session).await.unwrap();
+    assert_eq!(kept, [record(RecordKind::Session, "s", 2)]);
+}
+
+pub(super) async fn what_goes_with_an_append_is_written_with_it_or_not_at_all<S: Store>(store: S) {
+    store.make(new("a")).await;
+    let with = |version: u64, rows| Batch { records: vec![record(RecordKind::Session, "s", version)], ..batch(rows) };
+    store.put("a", with(1, vec![user("one")])).await.unwrap();
+    // An append of nothing is one, too.
+    store.put("a", with(2, Vec::new())).await.unwrap();
+    let stale = store.put("a", with(2, vec![user("lost")])).await.unwrap_err();
+    assert!(stale.is_conflict(), "{stale}");
+    let moved = Batch { expect: Expect::Head(None), ..with(3, vec![user("lost")]) };
+    assert!(store.put("a", moved).await.unwrap_err().is_head_moved());
+    assert_eq!(store.all("a").await.len(), 1);
+    let kept = store.kept(&tenant(), &name("a"), RecordKind::Session).await.unwrap();
     assert_eq!(kept, [record(RecordKind::Session, "s", 2)]);
 }
 

@@ -257,7 +257,8 @@ impl Op {
                 let records = is_kept.then(|| record(RecordKind::Session, "s", version)).into_iter().collect();
                 let turn = turn_at(turn + u64::from(*is_stale), head, at);
                 let ticket = ticket(&number.to_string());
-                Verb::Acknowledge(id, reader, Acknowledge { ticket, turn, produced: said.batch(head, at), records })
+                let produced = Batch { records, ..said.batch(head, at) };
+                Verb::Acknowledge(id, reader, Acknowledge { ticket, turn, produced })
             }
             What::Abandon { reader, ticket: number } => {
                 Verb::Abandon(id, ReaderName::from(READERS[*reader]), ticket(&number.to_string()))
@@ -334,7 +335,7 @@ impl Said {
             let hash = if is_same { ticket("same") } else { ticket("another") };
             (Text::from(key.to_string()), hash)
         });
-        Batch { expect, key, rows, at }
+        Batch { expect, key, rows, at, records: Vec::new() }
     }
 }
 
