@@ -155,7 +155,7 @@ impl Import<'_> {
         Ok(imported)
     }
 
-    /// Adds what is new in a session that carried on a kept conversation; `None` if none did.
+    /// Adds what is new in a session that carries on a kept conversation; `None` if none does, or it is kept elsewhere.
     fn driven(&mut self, session: &str, named: &Named) -> Result<Option<Imported>, Failure> {
         let (kept, engine) = (&self.kept, &self.kept.engine);
         let holders = match self.holders.take() {
@@ -171,9 +171,13 @@ impl Import<'_> {
             }
         };
         let driver = program.driver(None, self.config);
-        let added = kept.run(engine.catch_up(&at, &driver, &reader, &mut note))?.unwrap_or_default();
+        let caught = kept.run(engine.catch_up(&at, &driver, &reader, &mut note))?;
         let conversation = at.conversation;
         self.progress.note(&format!("{session} is how {} carries on {:?}", program.name, conversation.as_str()));
+        let Some(added) = caught else {
+            self.progress.note("its own file is not here; this one is kept as a conversation of its own");
+            return Ok(None);
+        };
         let known = (named.conversation.entries.len() as u64).saturating_sub(added);
         Ok(Some(Imported { conversation, known, added }))
     }

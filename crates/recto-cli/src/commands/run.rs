@@ -89,7 +89,9 @@ impl Who {
                 let what = format!("{option} is for Claude Code and Codex, and {:?} is a model", args.with);
                 return Err(Failure::of(Code::Conflict, what).hinting("leave it out"));
             }
-            return Ok(Who::Provider(Box::new(config.upstream_for(&settings.target)?)));
+            let upstream = config.upstream_for(&settings.target);
+            let meant = || PROGRAMS.iter().map(|program| program.name);
+            return Ok(Who::Provider(Box::new(upstream.map_err(|failure| failure.suggesting(&args.with, meant()))?)));
         };
         let driver = program.driver(args.model.as_deref(), config);
         let version = Waiting::new()?.run(driver.version())?;

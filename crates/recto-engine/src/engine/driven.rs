@@ -120,7 +120,7 @@ impl<S: Store> Engine<S> {
     }
 
     /// Adds to the log what was said in a program's own session beyond what was known, and returns how many entries that
-    /// were; `None` if there is no such session of this reader.
+    /// were; `None` if there is no such session of this reader, or the program's own file of it can't be read here.
     pub async fn catch_up(
         &self,
         at: &At,
@@ -129,6 +129,11 @@ impl<S: Store> Engine<S> {
         listen: Listen<'_>,
     ) -> Result<Option<u64>, Error> {
         let Some(held) = self.session(at, reader, driver.provider()).await? else { return Ok(None) };
+        let begun = held.sent.as_ref().and_then(|sent| sent.session.as_ref());
+        let file = begun.or(held.id.as_ref()).map(|id| driver.look(id, Path::new(&*held.workspace), None));
+        if !matches!(file, Some(Found::There(_))) {
+            return Ok(None);
+        }
         let before = self.conversation(at).await?.tally.sums().entries;
         let (policy, target) = (recto::Policy::none(), recto::Target::eval());
         let workspace = Path::new(&*held.workspace);

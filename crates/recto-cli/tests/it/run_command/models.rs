@@ -117,6 +117,8 @@ fn a_model_for_which_nobody_answers_begins_nothing() {
     assert_eq!((ran.code, &*ran.stdout), (Some(3), ""));
     mentions(&ran.stderr, &["error[R0325]: no upstream answers for model \"llama-9\"", "hint: add `models = "]);
     assert!(!place.folder.path.join("kept.db").exists(), "{}", ran.stderr);
+    let ran = place.run(&["run", "--with", "codx", "talk", "WORDS-1."]);
+    mentions(&ran.stderr, &["error[R0325]", "hint: did you mean \"codex\"?"]);
     let ran = place.run(&["run", "--with", "gpt-4o", "--in", ".", "talk", "WORDS-1."]);
     assert_eq!((ran.code, &*ran.stdout), (Some(2), ""));
     mentions(&ran.stderr, &["error[R0204]: --in is for Claude Code and Codex, and \"gpt-4o\" is a model"]);

@@ -178,5 +178,15 @@ fn what_was_said_in_the_program_itself_is_imported_once() {
         }
         place.says(program.name(), "WORDS-3.", "ANSWER-3.", &[]);
         place.assert_once(&["WORDS-1.", "ANSWER-1.", "WORDS-2.", "ANSWER-2.", "WORDS-3."]);
+        // Where the program's own file is gone, a copy is kept by itself, and nobody is told that it was added.
+        let copy = place.folder.path.join("copy.jsonl");
+        fs::rename(&file, &copy).unwrap();
+        let ran = place.run(&["import", copy.to_str().unwrap(), "--json"]);
+        let report: Value = serde_json::from_str(&ran.stdout).unwrap();
+        assert_eq!(report["imported"][0]["conversation"], session, "{}", ran.stderr);
+        assert!(ran.stderr.contains("its own file is not here"), "{}", ran.stderr);
+        fs::rename(&copy, &file).unwrap();
+        let told = place.told(program.name(), "WORDS-4.", "ANSWER-4.");
+        assert_eq!((&told["mode"], &told["session"]), (&"delta".into(), &session.into()), "{told}");
     }
 }
