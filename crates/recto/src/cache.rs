@@ -6,6 +6,7 @@ use crate::page::{After, Mark, Page};
 use crate::request::Request;
 use crate::target::{Caching, Prices};
 use crate::tokens::Tokens;
+use crate::wire::Usage;
 use serde::{Deserialize, Serialize};
 
 /// The most marks that a request may have where they are the only way to cache.
@@ -149,6 +150,15 @@ fn held(previous: &Page, same: usize, sums: &Sums, kind: Caching) -> Tokens {
             let ends = ends.chain(by_itself.map(After::Message)).filter(|after| *after <= stands);
             ends.max().map_or(Tokens(0), |after| sums.upto(after))
         }
+    }
+}
+
+impl Prices {
+    /// Returns what a call costs that used this much, in US dollars.
+    pub fn usd(&self, usage: &Usage) -> f64 {
+        let Usage { input, cached, written, output } = *usage;
+        let answer = self.long.filter(|long| input > long.above).map_or(self.output, |long| long.output);
+        usd(self, input, cached, written, input - cached - written) + output.0 as f64 * answer / 1e6
     }
 }
 

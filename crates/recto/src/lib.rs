@@ -35,6 +35,7 @@ pub mod session; // what a provider that remembers already holds
 pub mod event; // what has happened to a log and a reader, told in order
 
 mod binding; // what sealed reasoning is bound to
+pub mod chain; // what was said so far, however it is spelled
 pub mod format; // the form that an answer must have
 pub mod fragment; // prompt pieces the host supplies at each call
 pub mod policy; // which passes run, as data

@@ -5,6 +5,7 @@ mod ids;
 pub(crate) mod json;
 pub mod openai_chat;
 pub mod openai_responses;
+mod outline;
 pub mod sse;
 pub(crate) mod write;
 
@@ -21,6 +22,7 @@ use std::str::FromStr;
 
 pub use ids::{CALL_ID_MAX, TOOL_NAME_MAX, call_id, tool_name};
 pub(crate) use ids::{Ids, accepted};
+pub use outline::Outline;
 
 /// The most tools in a request to OpenAI, and the most calls in one of its messages.
 pub const TOOLS_MAX: usize = 128;

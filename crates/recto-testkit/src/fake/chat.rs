@@ -49,6 +49,9 @@ const FIELDS: [&str; 37] = [
     "verbosity",
     "web_search_options",
 ];
+/// Also what a reply has, and what the official packages add to one, since agents send replies back as they are.
+const ASSISTANT_FIELDS: [&str; 9] =
+    ["role", "content", "name", "refusal", "tool_calls", "function_call", "audio", "annotations", "parsed"];
 pub(super) const EFFORTS: [&str; 7] = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
 
 pub(super) fn check(body: &Node<'_>) -> Checked {
@@ -77,9 +80,7 @@ fn shape(message: &Node<'_>) -> Checked {
     let role = message.need("role")?.one_of(&["developer", "system", "user", "assistant", "tool", "function"])?;
     let (fields, parts): (&[&str], &[&str]) = match role {
         "user" => (&["role", "content", "name"], &["text", "image_url", "input_audio", "file"]),
-        "assistant" => {
-            (&["role", "content", "name", "refusal", "tool_calls", "function_call", "audio"], &["text", "refusal"])
-        }
+        "assistant" => (&ASSISTANT_FIELDS, &["text", "refusal"]),
         "tool" => (&["role", "content", "tool_call_id"], &["text"]),
         _ => (&["role", "content", "name"], &["text"]),
     };
@@ -167,13 +168,14 @@ fn calls(message: &Node<'_>) -> Checked {
     let list = calls.not_empty("C4")?;
     at_most_128(&calls, list.len())?;
     for call in list {
-        call.only(&["id", "type", "function", "custom"])?;
+        call.only(&["id", "type", "function", "custom", "index"])?;
         let id = call.need("id")?;
         id.at_most("C8", CALL_ID_CHARS_MAX)?;
         let kind = call.need("type")?.one_of(&["function", "custom"])?;
         let named = call.need(kind)?;
         let input = if kind == "function" { "arguments" } else { "input" };
-        named.only(&["name", input])?;
+        // The official packages send back what they made of the arguments, and the place in a stream.
+        named.only(&["name", input, "parsed_arguments"])?;
         named.need("name")?.named("C7", NAME_CHARS_MAX)?;
         let input = named.need(input)?;
         if !input.value.is_string() {

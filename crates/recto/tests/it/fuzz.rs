@@ -45,7 +45,7 @@ const PIECES: [&str; 22] = [
 ];
 
 /// Damages a text in a few places.
-fn damaged(seed: &str, dice: &mut Dice) -> String {
+pub(super) fn damaged(seed: &str, dice: &mut Dice) -> String {
     let mut bytes = seed.as_bytes().to_vec();
     for _ in 0..1 + dice.below(4) {
         let at = dice.below(bytes.len().max(1));

@@ -4,6 +4,7 @@
 mod accepted;
 mod anthropic;
 mod calibration;
+mod chain;
 mod chat_reply;
 mod chat_rules;
 mod chat_shape;
@@ -30,6 +31,7 @@ mod library;
 mod log;
 mod memory;
 mod mj_doc;
+mod outline;
 mod partial;
 mod passes;
 mod pays;

@@ -1,0 +1,290 @@
+//! A request body in outline: where its messages begin and end, and the few words that say what is wanted. What was
+//! said is not decoded, so that a body whose messages are known costs no more than walking over it once.
+
+use crate::entry::{Entry, Part, Reasoning};
+use crate::error::Error;
+use crate::wire::json::{Source, place_of, without_lone_surrogates, without_position};
+use crate::wire::{Decoded, Wire};
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde_json::Value;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::fmt;
+
+/// What stands between elements that are read only for what they say about later ones, and those.
+const SEPARATOR: &str = r#"{"role":"user","content":"-"}"#;
+
+/// A request body whose messages were found but not read.
+#[derive(Clone, Debug)]
+pub struct Outline<'b> {
+    /// The model it names.
+    pub model: Option<Cow<'b, str>>,
+    /// Whether the answer is wanted as a stream.
+    pub is_streaming: bool,
+    /// The instructions beside the messages, as JSON text.
+    pub instructions: Option<&'b str>,
+    /// The messages or items in order, each as JSON text; an input that is a string is one element.
+    pub elements: Vec<&'b str>,
+    /// How many of the first elements are instructions.
+    pub leading: usize,
+    /// The tools, as JSON text.
+    pub tools: Option<&'b str>,
+    /// The client's own name of its session.
+    pub session: Option<Cow<'b, str>>,
+    /// The response of the provider that it goes on from.
+    pub previous: Option<Cow<'b, str>>,
+    /// The conversation at the provider that holds what was said before.
+    pub held_by: Option<Cow<'b, str>>,
+    wire: Wire,
+    body: &'b str,
+}
+
+impl Outline<'_> {
+    /// Reads the elements from this one on, with what earlier ones say about them. Sealed reasoning in them is bound to
+    /// nothing; where all elements are wanted, [`Wire::decode`] binds it.
+    pub fn read_from(&self, at: usize) -> Result<Decoded, Error> {
+        let (before, elements) = self.elements.split_at(at.min(self.elements.len()));
+        self.read_behind(before, elements).map_err(|error| {
+            // The whole body knows where in it the mistake is.
+            self.wire.decode(self.body).err().unwrap_or(error)
+        })
+    }
+
+    fn read_behind(&self, before: &[&str], elements: &[&str]) -> Result<Decoded, Error> {
+        let decoded = self.wire.read_elements(elements, self.model.as_deref())?;
+        let mut needed = match self.wire {
+            Wire::OpenaiResponses => opaque_calls(before, &decoded.entries),
+            Wire::OpenaiChat | Wire::Anthropic => Vec::new(),
+        };
+        if needed.is_empty() {
+            return Ok(decoded);
+        }
+        needed.push(SEPARATOR);
+        needed.extend(elements);
+        let mut decoded = self.wire.read_elements(&needed, self.model.as_deref())?;
+        // The calls are one entry, and the separator another.
+        decoded.entries.drain(..2);
+        decoded.marks.iter_mut().for_each(|mark| mark.entry -= 2);
+        Ok(decoded)
+    }
+}
+
+impl Wire {
+    /// Finds the messages of a request body, and what it says beside them. What [`decode`](Wire::decode) reads, this
+    /// finds; of fields given twice, the last counts.
+    pub fn outline(self, body: &str) -> Result<Outline<'_>, Error> {
+        let list = self.list();
+        let names =
+            [list, "model", "stream", "tools", self.beside(), self.session(), "previous_response_id", "conversation"];
+        // Almost every body has a list there. Anything else is looked at once more, to tell what it is.
+        let (found, elements) = walk(body, Walk { names, list: Some(list) })
+            .or_else(|_| walk(body, Walk { names, list: None }))
+            .map_err(|error| Error::input(without_position(&error)).at(place_of(body, &error)))?;
+        let [messages, model, stream, tools, beside, session, previous, conversation] = found;
+        let source = Source { text: body };
+        let elements = match (elements, messages) {
+            (Some(elements), _) => elements.into_iter().map(RawValue::get).collect(),
+            (None, Some(raw)) => self.elements(&source, raw)?,
+            (None, None) => Vec::new(),
+        };
+        let is_responses = self == Wire::OpenaiResponses;
+        let session = match self {
+            Wire::Anthropic => session.and_then(|raw| inner(raw, "user_id")),
+            Wire::OpenaiChat | Wire::OpenaiResponses => session,
+        };
+        let conversation = conversation.and_then(|raw| inner(raw, "id").or(Some(raw)));
+        Ok(Outline {
+            model: model.map_or(Ok(None), |raw| model_of(&source, raw))?,
+            is_streaming: stream.is_some_and(|raw| raw.get() == "true"),
+            instructions: beside.filter(|_| self != Wire::OpenaiChat).and_then(given),
+            leading: elements.iter().take_while(|element| self.is_instruction(element)).count(),
+            elements,
+            tools: tools.and_then(given),
+            session: session.and_then(text),
+            previous: previous.filter(|_| is_responses).and_then(text),
+            held_by: conversation.filter(|_| is_responses).and_then(text),
+            wire: self,
+            body,
+        })
+    }
+
+    /// Reads elements of an [`Outline`] as if they were all of a body. Sealed reasoning in them is bound to nothing.
+    pub fn read_elements(self, elements: &[&str], model: Option<&str>) -> Result<Decoded, Error> {
+        let model = model.map_or(Value::Null, Value::from);
+        let list = match elements {
+            [text] if text.starts_with('"') => (*text).to_string(),
+            elements => format!("[{}]", elements.join(",")),
+        };
+        let mut decoded = self.decode(&format!(r#"{{"model":{model},"{}":{list}}}"#, self.list()))?;
+        decoded.entries.iter_mut().for_each(unbind);
+        Ok(decoded)
+    }
+
+    /// Reads the instructions that an [`Outline`] found beside the messages.
+    pub fn read_instructions(self, raw: &str) -> Result<Decoded, Error> {
+        self.decode(&format!(r#"{{"{}":{raw}}}"#, self.beside()))
+    }
+
+    /// The name of the field that holds the messages.
+    fn list(self) -> &'static str {
+        match self {
+            Wire::OpenaiChat | Wire::Anthropic => "messages",
+            Wire::OpenaiResponses => "input",
+        }
+    }
+
+    /// The name of the field that holds instructions; one that nobody uses where they are messages.
+    fn beside(self) -> &'static str {
+        match self {
+            Wire::OpenaiChat | Wire::OpenaiResponses => "instructions",
+            Wire::Anthropic => "system",
+        }
+    }
+
+    /// The name of the field in which a client says which session it is.
+    fn session(self) -> &'static str {
+        match self {
+            Wire::OpenaiChat | Wire::OpenaiResponses => "prompt_cache_key",
+            Wire::Anthropic => "metadata",
+        }
+    }
+
+    fn elements<'b>(self, source: &Source<'b>, raw: &'b RawValue) -> Result<Vec<&'b str>, Error> {
+        let is_responses = self == Wire::OpenaiResponses;
+        match raw.get().as_bytes().first() {
+            Some(b'n') if is_responses => Ok(Vec::new()),
+            Some(b'"') if is_responses => Ok(vec![raw.get()]),
+            _ => Ok(source.read::<Vec<&RawValue>>(raw, self.list())?.into_iter().map(RawValue::get).collect()),
+        }
+    }
+
+    /// Whether an element holds instructions, by nothing but its type and role.
+    fn is_instruction(self, element: &str) -> bool {
+        let Ok(([kind, role], _)) = walk(element, Walk { names: ["type", "role"], list: None }) else { return false };
+        let is_message = match self {
+            Wire::OpenaiChat => true,
+            Wire::OpenaiResponses => kind.and_then(text).is_none_or(|kind| kind == "message"),
+            Wire::Anthropic => false,
+        };
+        is_message && role.and_then(text).is_some_and(|role| role == "system" || role == "developer")
+    }
+}
+
+/// The calls before that have no part of their own, but outputs among these entries, which go with them.
+fn opaque_calls<'b>(before: &[&'b str], entries: &[Entry]) -> Vec<&'b str> {
+    let (mut called, mut open) = (HashSet::new(), HashSet::new());
+    for part in entries.iter().flat_map(|entry| entry.parts.iter()) {
+        match part {
+            Part::Call(call) => drop(called.insert(call.id.as_str())),
+            Part::Result(result) if !called.contains(result.call.as_str()) => drop(open.insert(result.call.as_str())),
+            _ => {}
+        }
+    }
+    let mut calls = Vec::new();
+    for element in before.iter().rev() {
+        if open.is_empty() {
+            break;
+        }
+        let Ok(([kind, id], _)) = walk(element, Walk { names: ["type", "call_id"], list: None }) else { continue };
+        let Some(kind) = kind.and_then(text).filter(|kind| kind.ends_with("_call")) else { continue };
+        let is_open = id.and_then(text).is_some_and(|id| open.remove(&*id));
+        if is_open && kind != "function_call" && kind != "custom_tool_call" {
+            calls.push(*element);
+        }
+    }
+    calls.reverse();
+    calls
+}
+
+/// Takes off what reasoning is bound to: what really stands before it was not read.
+fn unbind(entry: &mut Entry) {
+    let is_bound = |part: &Part| matches!(part, Part::Reasoning(Reasoning { prefix: Some(_), .. }));
+    if entry.parts.iter().any(is_bound) {
+        let unbound = |part: &Part| match part {
+            Part::Reasoning(it) => Part::Reasoning(Reasoning { prefix: None, ..it.clone() }),
+            part => part.clone(),
+        };
+        entry.parts = entry.parts.iter().map(unbound).collect();
+    }
+}
+
+/// A value that says something.
+fn given(raw: &RawValue) -> Option<&str> {
+    Some(raw.get()).filter(|text| *text != "null")
+}
+
+/// A string that says something.
+fn text(raw: &RawValue) -> Option<Cow<'_, str>> {
+    let quoted = raw.get().strip_prefix('"')?.strip_suffix('"')?;
+    let text = match quoted.contains('\\') {
+        false => Cow::Borrowed(quoted),
+        true => Cow::Owned(serde_json::from_str(&without_lone_surrogates(raw.get()).0).ok()?),
+    };
+    Some(text).filter(|text| !text.is_empty())
+}
+
+/// The name of a model, which must be one.
+fn model_of<'b>(source: &Source<'b>, raw: &'b RawValue) -> Result<Option<Cow<'b, str>>, Error> {
+    match raw.get().as_bytes().first() {
+        Some(b'n') => Ok(None),
+        Some(b'"') => Ok(Some(text(raw).unwrap_or_default())),
+        _ => source.read::<Option<String>>(raw, "model").map(|model| model.map(Cow::Owned)),
+    }
+}
+
+/// A field of a value that is an object.
+fn inner<'b>(raw: &'b RawValue, name: &str) -> Option<&'b RawValue> {
+    let ([field], _) = walk(raw.get(), Walk { names: [name], list: None }).ok()?;
+    field
+}
+
+/// The values of some fields, and the elements of one that is a list.
+type Found<'b, const N: usize> = ([Option<&'b RawValue>; N], Option<Vec<&'b RawValue>>);
+
+/// Walks over an object once.
+fn walk<'b, const N: usize>(object: &'b str, walk: Walk<'_, N>) -> Result<Found<'b, N>, serde_json::Error> {
+    let mut deserializer = serde_json::Deserializer::from_str(object);
+    let found = walk.deserialize(&mut deserializer)?;
+    deserializer.end()?;
+    Ok(found)
+}
+
+/// Which fields of an object to find, and which of them to take apart on the way: it must be a list.
+#[derive(Clone, Copy)]
+struct Walk<'n, const N: usize> {
+    names: [&'n str; N],
+    list: Option<&'n str>,
+}
+
+impl<'de, const N: usize> DeserializeSeed<'de> for Walk<'_, N> {
+    type Value = Found<'de, N>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de, const N: usize> Visitor<'de> for Walk<'_, N> {
+    type Value = Found<'de, N>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let (mut fields, mut elements) = ([None; N], None);
+        // Names are read raw too, since one that no text can hold is no mistake of the body's.
+        while let Some(key) = map.next_key::<&RawValue>()? {
+            let name = text(key).unwrap_or_default();
+            if self.list == Some(&*name) {
+                elements = Some(map.next_value()?);
+            } else if let Some(at) = self.names.iter().position(|own| *own == name) {
+                fields[at] = Some(map.next_value()?);
+            } else {
+                map.next_value::<IgnoredAny>()?;
+            }
+        }
+        Ok((fields, elements))
+    }
+}
