@@ -13,6 +13,7 @@ use recto::page::{Message, Mode, Page};
 use recto::receipt::{Fate, Receipt, Ticket};
 use recto::request::LastCall;
 use recto::tool::Tools;
+use recto::wire::Usage;
 use recto::{Count, Entry, Log, Policy, Reader, Request, Role, Seq, Session, Target, Tokens};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -79,6 +80,15 @@ pub(crate) struct Calling<'c> {
     pub(crate) before: &'c Before,
 }
 
+/// What the call before has said beside its history: what is the same now need not be counted or written down again.
+pub(crate) struct Beside {
+    call: Call,
+    fragments: Option<Fragments>,
+    tools: Option<Tools>,
+    format: Option<ResponseFormat>,
+    stored: Stored,
+}
+
 /// What a call says, counted once.
 pub(crate) struct Material<'c> {
     calling: Calling<'c>,
@@ -102,20 +112,35 @@ pub(crate) struct Before {
 
 impl<'c> Material<'c> {
     /// Counts what goes with a call.
-    pub(crate) fn of(calling: Calling<'c>, counter: &dyn Count, empty: &Log) -> Result<Material<'c>, Error> {
+    pub(crate) fn of(
+        calling: Calling<'c>,
+        counter: &dyn Count,
+        empty: &Log,
+        like: Option<&Beside>,
+    ) -> Result<Material<'c>, Error> {
         let call = calling.call;
-        let fragments = (!call.fragments.is_empty()).then(|| Fragments::counted(call.fragments.clone(), counter));
-        let format = match &call.format {
-            Some(format) => ResponseFormat::parse(format)?,
-            None => None,
+        let fragments = match like.filter(|like| like.call.fragments == call.fragments) {
+            Some(like) => like.fragments.clone(),
+            None if call.fragments.is_empty() => None,
+            None => Some(Fragments::counted(call.fragments.clone(), counter)?),
         };
-        Ok(Material {
-            calling,
-            fragments: fragments.transpose()?,
-            tools: (!call.tools.is_empty()).then(|| Tools::counted(call.tools.iter().cloned(), counter)),
-            format,
-            input: call.input.clone().map(|input| empty.draft(input)).transpose()?,
-        })
+        let tools = match like.filter(|like| like.call.tools == call.tools) {
+            Some(like) => like.tools.clone(),
+            None if call.tools.is_empty() => None,
+            None => Some(Tools::counted(call.tools.iter().cloned(), counter)),
+        };
+        let format = match like.filter(|like| like.call.format == call.format) {
+            Some(like) => like.format.clone(),
+            None => call.format.as_ref().map_or(Ok(None), |format| ResponseFormat::parse(format))?,
+        };
+        let input = call.input.clone().map(|input| empty.draft(input)).transpose()?;
+        Ok(Material { calling, fragments, tools, format, input })
+    }
+
+    /// Returns it for the next call to compare with.
+    pub(crate) fn beside(self, stored: Stored) -> Beside {
+        let Material { calling, fragments, tools, format, .. } = self;
+        Beside { call: calling.call.clone(), fragments, tools, format, stored }
     }
 
     /// Returns the request that this call is.
@@ -183,6 +208,9 @@ pub(crate) struct Stored {
     /// What the provider reported for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) reported: Option<Tokens>,
+    /// What the provider says it has used, and what that costs in US dollars.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) used: Option<(Usage, f64)>,
 }
 
 /// What a page came to.
@@ -217,9 +245,11 @@ impl Totals {
 }
 
 impl Stored {
-    /// Writes down what a page was made from, and the contents that this refers to.
-    pub(crate) fn of(calling: Calling<'_>, receipt: &Receipt) -> (Stored, Contents) {
+    /// Writes down what a page was made from, and the contents that this refers to, without those that the call before
+    /// has written down.
+    pub(crate) fn of(calling: Calling<'_>, receipt: &Receipt, like: Option<&Beside>) -> (Stored, Contents) {
         let Calling { call, session, before } = calling;
+        let same = |is_same: &dyn Fn(&Call) -> bool| like.filter(|like| is_same(&like.call)).map(|like| &like.stored);
         let mut contents = Contents::new();
         let mut keep = |text: String| {
             let digest = Digest::of(text.as_bytes());
@@ -228,14 +258,28 @@ impl Stored {
         };
         let stored = Stored {
             ticket: receipt.ticket.clone(),
-            policy: keep(json(&call.policy)),
-            target: keep(json(&call.target)),
-            fragments: (!call.fragments.is_empty()).then(|| {
-                // One by one: most of them stay as they are from call to call.
-                let digests: Vec<Digest> = call.fragments.iter().map(|it| keep(json(it))).collect();
-                keep(json(&digests))
-            }),
-            tools: (!call.tools.is_empty()).then(|| keep(json(&call.tools))),
+            policy: match same(&|other| other.policy == call.policy) {
+                Some(stored) => stored.policy,
+                None => keep(json(&call.policy)),
+            },
+            target: match same(&|other| other.target == call.target) {
+                Some(stored) => stored.target,
+                None => keep(json(&call.target)),
+            },
+            fragments: match same(&|other| other.fragments == call.fragments) {
+                Some(stored) => stored.fragments,
+                None if call.fragments.is_empty() => None,
+                None => {
+                    // One by one: most of them stay as they are from call to call.
+                    let digests: Vec<Digest> = call.fragments.iter().map(|it| keep(json(it))).collect();
+                    Some(keep(json(&digests)))
+                }
+            },
+            tools: match same(&|other| other.tools == call.tools) {
+                Some(stored) => stored.tools,
+                None if call.tools.is_empty() => None,
+                None => Some(keep(json(&call.tools))),
+            },
             format: call.format.as_ref().map(|format| keep(format.to_string())),
             expiry: call.expiry.as_ref().map(|expiry| keep(json(expiry))),
             marks: (!call.marks.is_empty()).then(|| keep(json(&call.marks))),
@@ -249,6 +293,7 @@ impl Stored {
             seen: before.page.as_ref().zip(before.reported).map(|(page, reported)| seen(page, reported)),
             totals: Totals::of(receipt),
             reported: None,
+            used: None,
         };
         (stored, contents)
     }

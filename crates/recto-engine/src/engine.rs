@@ -3,6 +3,8 @@
 mod asked;
 mod driven;
 mod erase;
+mod keys;
+mod exchange;
 mod live;
 mod pages;
 mod port;
@@ -31,6 +33,8 @@ use tokio::sync::Notify;
 pub use asked::Asked;
 pub use driven::{Driven, How};
 pub use erase::Gone;
+pub use exchange::{Beginning, Begun, Behind, Finished, Saying};
+pub use keys::KEY_PREFIX;
 pub use live::{Subscription, Told};
 pub use pages::{Again, Answer, Give, Turned};
 pub use port::{EXPORT_VERSION, Imported};
@@ -108,6 +112,8 @@ struct Inner<S> {
     /// What counts the entries of conversations that were appended to; for a conversation that never changes.
     tokenizers: Mutex<HashMap<At, Tokenizer>>,
     pages: pages::Cache,
+    /// What was read for the last calls.
+    warmth: exchange::Warmth,
     /// What in this process goes on with sessions.
     tasks: Arc<Tasks>,
 }
@@ -133,6 +139,7 @@ impl<S: Store> Engine<S> {
                 changed: Notify::new(),
                 tokenizers: Mutex::default(),
                 pages: pages::Cache::default(),
+                warmth: exchange::Warmth::default(),
                 tasks: Arc::default(),
             }),
         }
@@ -145,16 +152,7 @@ impl<S: Store> Engine<S> {
 
     /// Makes a conversation; one of this name that exists is an error.
     pub async fn open(&self, at: &At, opening: Opening) -> Result<Conversation, Error> {
-        let tokenizer = opening.tokenizer.unwrap_or(Tokenizer::O200k);
-        let new = NewConversation {
-            id: at.conversation.clone(),
-            tokenizer: tokenizer.as_str().into(),
-            title: opening.title.into(),
-            meta: Value::Object(opening.meta).to_string().into(),
-            at: now(),
-            from: None,
-        };
-        self.store().create(&at.tenant, new).await
+        self.store().create(&at.tenant, new_conversation(at.conversation.clone(), opening)).await
     }
 
     /// Returns a conversation's row; one that was erased is an error.
@@ -337,6 +335,24 @@ impl Engine<Sqlite> {
     }
 }
 
+fn new_conversation(id: ConversationId, opening: Opening) -> NewConversation {
+    NewConversation {
+        id,
+        tokenizer: opening.tokenizer.unwrap_or(Tokenizer::O200k).as_str().into(),
+        title: opening.title.into(),
+        meta: Value::Object(opening.meta).to_string().into(),
+        at: now(),
+        from: None,
+    }
+}
+
+/// What counts entries, by the name that a conversation has for it.
+fn counter_named(name: &str) -> Result<Arc<dyn Count>, Error> {
+    let tokenizer: Tokenizer =
+        name.parse().map_err(|_| Kind::Corrupt { what: format!("a conversation is counted by {name:?}") })?;
+    Ok(Arc::new(tokenizer))
+}
+
 /// What counts the entries of a conversation.
 fn counter(conversation: &Conversation) -> Result<Arc<dyn Count>, Error> {
     Ok(Arc::new(tokenizer(conversation)?))
@@ -359,7 +375,16 @@ fn batch(append: Append, counter: &Arc<dyn Count>) -> Result<Batch, Error> {
         let hashes: String = rows.iter().map(|row| row.hash.to_string()).collect();
         (key, Digest::of(hashes.as_bytes()))
     });
-    Ok(Batch { expect: append.expect, key, rows, at: now(), records: Vec::new() })
+    Ok(Batch {
+        expect: append.expect,
+        key,
+        rows,
+        at: now(),
+        records: Vec::new(),
+        version: None,
+        links: Vec::new(),
+        create: None,
+    })
 }
 
 fn too_busy() -> Error {

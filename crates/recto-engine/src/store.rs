@@ -10,15 +10,18 @@ mod rows;
 pub mod sqlite;
 
 use crate::error::Error;
-pub use bounds::{BATCH_ENTRIES_MAX, FORK_DEPTH_MAX, LARGE_BYTES_MIN, NAME_BYTES_MAX, RECEIPT_BYTES_MAX, ROWS_MAX};
+pub use bounds::{
+    BATCH_ENTRIES_MAX, FORK_DEPTH_MAX, KEYS_MAX, LARGE_BYTES_MIN, LINKS_MAX, NAME_BYTES_MAX, RECEIPT_BYTES_MAX,
+    ROWS_MAX,
+};
 use recto::Seq;
 use recto::digest::Digest;
-use recto::entry::Text;
+use recto::entry::{Millis, Text};
 use recto::log::Tally;
 pub use rows::{
-    Acknowledge, Appended, Back, Batch, Commit, Conversation, ConversationId, DecisionKind, DecisionRow, Decisions,
-    EraseEntries, Erased, Expect, ForkPoint, Forks, NewConversation, NewRow, OpenCall, ReaderName, ReaderRow, Record,
-    RecordKind, Remains, Row, State, Tenant, TurnRow, Turns, Upto,
+    AccessKey, Acknowledge, Appended, Back, Batch, Commit, Conversation, ConversationId, DecisionKind, DecisionRow,
+    Decisions, EraseEntries, Erased, Expect, ForkPoint, Forks, Link, NewConversation, NewRow, OpenCall, ReaderName,
+    ReaderRow, Record, RecordKind, Remains, Row, State, Tenant, TurnRow, Turns, Unopened, Upto,
 };
 use std::future::Future;
 
@@ -56,7 +59,8 @@ pub trait Store: Send + Sync + 'static {
         rows: usize,
     ) -> impl Future<Output = Result<Vec<Conversation>, Error>> + Send;
 
-    /// Appends entries. A known key is answered before anything else is looked at; a place that is not behind all
+    /// Appends entries, and makes the conversation first where the batch says so; one of this name that exists is an
+    /// error then. A known key is answered before anything else is looked at; a place that is not behind all
     /// others is a conflict. The first place is 0.
     fn append(
         &self,
@@ -162,7 +166,7 @@ pub trait Store: Send + Sync + 'static {
         ticket: Digest,
     ) -> impl Future<Output = Result<Option<OpenCall>, Error>> + Send;
 
-    /// Records that an open call was answered: its turn, what was said, what a provider holds; all of it or nothing.
+    /// Records that an open call was answered, or one that needed no opening: its turn, what was said, what a provider holds; all of it or nothing.
     /// Other open calls of that turn are dropped. A retry with the same key is answered with the first result.
     fn acknowledge(
         &self,
@@ -237,4 +241,20 @@ pub trait Store: Send + Sync + 'static {
         id: &ConversationId,
         erase: EraseEntries,
     ) -> impl Future<Output = Result<Erased, Error>> + Send;
+
+    /// Finds places of logs by the first of these prefixes that is known, each of which identifies everything up to its
+    /// place: at most [`LINKS_MAX`], in conversations that are not erased, those where it is the newest entry first.
+    fn linked(&self, tenant: &Tenant, prefixes: Vec<Digest>) -> impl Future<Output = Result<Vec<Link>, Error>> + Send;
+
+    /// Adds a key. One of this name is an error of kind *exists*, also after it was revoked.
+    fn add_key(&self, key: AccessKey) -> impl Future<Output = Result<(), Error>> + Send;
+
+    /// Lists all keys of all tenants, in the order of their names.
+    fn keys(&self) -> impl Future<Output = Result<Vec<AccessKey>, Error>> + Send;
+
+    /// Returns a key by what identifies it, also one that was revoked.
+    fn key(&self, hash: Digest) -> impl Future<Output = Result<Option<AccessKey>, Error>> + Send;
+
+    /// Revokes a key by its name, for good; whether there was one that still opened something.
+    fn revoke_key(&self, name: &str, at: Millis) -> impl Future<Output = Result<bool, Error>> + Send;
 }

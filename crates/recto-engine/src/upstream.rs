@@ -2,13 +2,18 @@
 //!
 //! An answer is heard while it comes. What is said again after a failure is told to the listener, and nothing is ever
 //! said again once a good answer has begun.
+//!
+//! There are two ways to use one: [`Upstream::ask`] says what we have to say, [`Upstream::forward`] passes on what a
+//! client says, and its answer back. Both are sent, and sent again, in one place.
 
 mod connect; // addresses, certificates, the client
 mod exchange; // one request, again where that is safe, and its answer in chunks
+mod forward; // a client's request as it came, and whose key goes with it
 mod hear; // what an event of a stream says
 mod refusal; // why a provider did not answer
 
 pub use exchange::{Endpoint, Post, Repeat, Response};
+pub use forward::{ClientKey, Credential, Forward};
 
 use crate::drive::{Heard, Listen};
 use crate::error::{Error, Kind};
@@ -20,6 +25,7 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How a provider is reached.
@@ -33,7 +39,11 @@ pub struct Settings {
     pub wire: Wire,
     /// The name of the environment variable that holds its key; without one, none is sent.
     pub key_env: Option<String>,
-    /// Headers that go with every request. Their values are shown nowhere.
+    /// Whether that variable must be set. Where clients bring keys of their own, it need not be.
+    pub key_required: bool,
+    /// Whose key goes with a client's request; without it, the one of `key_env` where it is set, else the client's.
+    pub client_key: Option<ClientKey>,
+    /// Headers that go with every request, and win over a client's. Their values are shown nowhere.
     pub headers: BTreeMap<String, String>,
     /// A file with certificates of authorities that are trusted besides those of the system, in PEM.
     pub ca: Option<PathBuf>,
@@ -56,8 +66,10 @@ pub struct Limits {
     pub first_byte: Duration,
     /// Between two pieces of the answer.
     pub silence: Duration,
-    /// In all, retries included.
+    /// In all, retries included; with an answer that goes on to a client, until it begins.
     pub whole: Duration,
+    /// From there to the end of an answer that goes on to a client.
+    pub forwarded: Duration,
 }
 
 /// Whether a provider keeps the history, so that it is told only what is new.
@@ -74,11 +86,19 @@ pub enum Remember {
 
 /// A provider that can be asked.
 #[derive(Clone)]
-pub struct Upstream {
+pub struct Upstream(Arc<Prepared>);
+
+/// What is made once, and shared by all who ask.
+struct Prepared {
     settings: Settings,
     base: Url,
     key: Option<Key>,
+    /// What goes with everything that we ask ourselves.
     headers: HeaderMap,
+    /// What goes with everything that clients ask: our key unless theirs goes on, and the headers of the settings.
+    credential: HeaderMap,
+    extra: HeaderMap,
+    client_key: ClientKey,
     client: Client,
 }
 
@@ -98,8 +118,10 @@ pub enum Answered {
 
 impl Default for Limits {
     fn default() -> Limits {
-        let seconds = Duration::from_secs;
-        Limits { connect: seconds(15), first_byte: seconds(300), silence: seconds(300), whole: seconds(600) }
+        // As patient as the providers' own clients are; a model may think for minutes before it says a word.
+        let (connect, patience) = (Duration::from_secs(15), Duration::from_secs(600));
+        let forwarded = Duration::from_secs(6 * 3600);
+        Limits { connect, first_byte: patience, silence: patience, whole: patience, forwarded }
     }
 }
 
@@ -126,6 +148,8 @@ impl Settings {
             url: url.into(),
             wire,
             key_env: None,
+            key_required: true,
+            client_key: None,
             headers: BTreeMap::new(),
             ca: None,
             plain_http: false,
@@ -141,41 +165,49 @@ impl Upstream {
     /// sent yet.
     pub fn of(settings: Settings) -> Result<Upstream, Error> {
         let base = connect::root(&settings)?;
-        let key = settings.key_env.as_deref().map(|variable| Key::of(variable, &settings.name)).transpose()?;
-        let headers = connect::headers(&settings, key.as_ref())?;
+        let key = Key::of(&settings)?;
+        let credential = connect::credential(&settings, key.as_ref())?;
+        let extra = connect::extra(&settings)?;
+        let client_key = forward::client_key(&settings, [&credential, &extra])?;
+        let headers = connect::headers(&settings, [&credential, &extra]);
         let client = connect::client(&settings, &base)?;
-        Ok(Upstream { settings, base, key, headers, client })
+        Ok(Upstream(Arc::new(Prepared { settings, base, key, headers, credential, extra, client_key, client })))
     }
 
     /// Returns what it is called.
     pub fn name(&self) -> &str {
-        &self.settings.name
+        &self.0.settings.name
     }
 
     /// Returns the format it is spoken to in.
     pub fn wire(&self) -> Wire {
-        self.settings.wire
+        self.0.settings.wire
+    }
+
+    /// Returns whose key goes with a client's request.
+    pub fn client_key(&self) -> ClientKey {
+        self.0.client_key
     }
 
     /// Returns whether it is to keep the history.
     pub fn remember(&self) -> Remember {
-        self.settings.remember
+        self.0.settings.remember
     }
 
     /// Returns its address.
     pub fn address(&self) -> &str {
-        self.base.as_str()
+        self.0.base.as_str()
     }
 
     /// Returns how long an answer may take at most.
     pub fn longest(&self) -> Duration {
-        self.settings.limits.whole
+        self.0.settings.limits.whole
     }
 
     /// Returns the fields with which a body asks for a stream; [`Wire::encode_with`] takes them.
     pub fn streaming(&self) -> Map<String, Value> {
         let mut fields = Map::from_iter([("stream".to_string(), Value::Bool(true))]);
-        if self.settings.wire == Wire::OpenaiChat {
+        if self.0.settings.wire == Wire::OpenaiChat {
             fields.insert("stream_options".into(), serde_json::json!({"include_usage": true}));
         }
         fields
@@ -218,7 +250,7 @@ impl Upstream {
 
     /// Reads a stream to its end, or up to where it breaks off.
     async fn streamed(&self, mut response: Response, listen: Listen<'_>) -> Result<(Reply, Option<Error>), Error> {
-        let (mut reader, mut stream) = (sse::Reader::default(), self.settings.wire.stream());
+        let (mut reader, mut stream) = (sse::Reader::default(), self.0.settings.wire.stream());
         let mut failure = None;
         let broken = 'read: loop {
             let events = match response.chunk().await {
@@ -236,7 +268,7 @@ impl Upstream {
                 }
                 let told: Value = serde_json::from_str(&event.data).unwrap_or_default();
                 failure = hear::failure(&told).or(failure);
-                if let Some(heard) = hear::heard(self.settings.wire, &told) {
+                if let Some(heard) = hear::heard(self.0.settings.wire, &told) {
                     listen(heard);
                 }
             }
@@ -264,7 +296,7 @@ impl Upstream {
     async fn whole(&self, response: Response) -> Result<(Reply, Option<Error>), Error> {
         let body = body_of(response).await?;
         let text = String::from_utf8_lossy(&body);
-        let reply = self.settings.wire.decode_reply(&text);
+        let reply = self.0.settings.wire.decode_reply(&text);
         let reply = reply.map_err(|error| self.nonsense(&format!("an answer that can't be read: {error}")))?;
         let broken = (reply.entry.status != Status::Sent).then(|| {
             let told = serde_json::from_str(&text).ok().and_then(|body| hear::failure(&body));
@@ -274,17 +306,17 @@ impl Upstream {
     }
 
     fn broken_off(&self) -> Error {
-        self.refused(None, None, format!("the answer of {} broke off", self.settings.name), "ask again".into())
+        self.refused(None, None, format!("the answer of {} broke off", self.0.settings.name), "ask again".into())
     }
 
     fn failed(&self, told: refusal::Told) -> Error {
-        let what = format!("{} failed while it answered: {}", self.settings.name, told.message);
+        let what = format!("{} failed while it answered: {}", self.0.settings.name, told.message);
         self.refused(None, told.code, what, "ask again".into())
     }
 
     fn nonsense(&self, what: &str) -> Error {
-        let hint = format!("check that `url` is that of a server that speaks {}", self.settings.wire);
-        self.refused(None, None, format!("{} sent {what}", self.settings.name), hint)
+        let hint = format!("check that `url` is that of a server that speaks {}", self.0.settings.wire);
+        self.refused(None, None, format!("{} sent {what}", self.0.settings.name), hint)
     }
 
     /// Makes an error. Whatever a provider or a library says, the key is not in it.
@@ -293,7 +325,7 @@ impl Upstream {
     }
 
     fn without_key(&self, text: &str) -> String {
-        match &self.key {
+        match &self.0.key {
             Some(Key(key)) => text.replace(key, "[key]"),
             None => text.into(),
         }
@@ -309,15 +341,17 @@ async fn body_of(mut response: Response) -> Result<Vec<u8>, Error> {
 }
 
 impl Key {
-    /// Reads a key from a variable of the environment.
-    fn of(variable: &str, upstream: &str) -> Result<Key, Error> {
-        let key = std::env::var(variable).unwrap_or_default();
-        match key.trim() {
+    /// Reads a key from the environment, if there is to be one.
+    fn of(settings: &Settings) -> Result<Option<Key>, Error> {
+        let Some(variable) = &settings.key_env else { return Ok(None) };
+        match std::env::var(variable).unwrap_or_default().trim() {
+            "" if !settings.key_required => Ok(None),
             "" => {
-                let what = format!("{upstream} needs a key, and the environment variable {variable} is not set");
+                let name = &settings.name;
+                let what = format!("{name} needs a key, and the environment variable {variable} is not set");
                 Err(recto::Error::settings(what, format!("set {variable} to the key")).into())
             }
-            key => Ok(Key(key.into())),
+            key => Ok(Some(Key(key.into()))),
         }
     }
 }
@@ -330,13 +364,16 @@ impl fmt::Debug for Key {
 
 impl fmt::Debug for Settings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Settings { name, url, wire, key_env, headers, ca, plain_http, retries_max, limits, remember } = self;
+        let Settings { name, url, wire, key_env, key_required, client_key, headers, .. } = self;
+        let Settings { ca, plain_http, retries_max, limits, remember, .. } = self;
         let headers: Vec<&String> = headers.keys().collect();
         f.debug_struct("Settings")
             .field("name", name)
             .field("url", url)
             .field("wire", wire)
             .field("key_env", key_env)
+            .field("key_required", key_required)
+            .field("client_key", client_key)
             .field("headers", &headers)
             .field("ca", ca)
             .field("plain_http", plain_http)
@@ -349,6 +386,6 @@ impl fmt::Debug for Settings {
 
 impl fmt::Debug for Upstream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Upstream").field("settings", &self.settings).field("key", &self.key).finish_non_exhaustive()
+        f.debug_struct("Upstream").field("settings", &self.0.settings).field("key", &self.0.key).finish_non_exhaustive()
     }
 }

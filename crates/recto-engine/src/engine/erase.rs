@@ -39,6 +39,7 @@ impl<S: Store> Engine<S> {
     pub async fn erase(&self, at: &At, forks: Forks) -> Result<Gone, Error> {
         let erased = self.store().erase(&at.tenant, &at.conversation, forks).await?;
         erased.conversations.iter().for_each(|id| self.inner.pages.forget(id));
+        self.inner.warmth.forget();
         self.inner.changed.notify_waiters();
         Ok(erased.into())
     }
@@ -64,6 +65,7 @@ impl<S: Store> Engine<S> {
         let erase = EraseEntries { remains, decisions };
         let erased = self.store().erase_entries(&at.tenant, &at.conversation, erase).await?;
         sharing.iter().for_each(|id| self.inner.pages.forget(id));
+        self.inner.warmth.forget();
         self.inner.changed.notify_waiters();
         Ok(erased.into())
     }

@@ -17,7 +17,8 @@ use recto::entry::{Millis, Text};
 use recto::expand::{Ask, Expansion, Refusal, expand};
 use recto::page::Page;
 use recto::receipt::Ticket;
-use recto::{Compiled, Entry, Plan, Reader, Request, Seq, Session, Target, Tokens, compile, plan};
+use recto::wire::Usage;
+use recto::{Compiled, Entry, Log, Plan, Reader, Request, Seq, Session, Target, Tokens, compile, plan};
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Mutex;
@@ -36,6 +37,10 @@ pub struct Answer {
     pub entries: Vec<Entry>,
     /// How many tokens of input its provider reported.
     pub reported: Option<Tokens>,
+    /// What its provider says it has used, and what that costs in US dollars.
+    pub used: Option<(Usage, f64)>,
+    /// What identifies the log up to and with the last of these entries, to somebody who knows only what was said.
+    pub links: Vec<Digest>,
     /// The caller's name for this acknowledgement: the same again is answered with the first result.
     pub key: Option<Text>,
     /// What the provider calls the session that holds it now, where it remembers.
@@ -67,6 +72,9 @@ pub struct Turned {
     /// How many tokens of input its provider reported.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reported: Option<Tokens>,
+    /// What its provider says it has used, and what that costs in US dollars.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub used: Option<(Usage, f64)>,
     /// Its ticket.
     pub ticket: Ticket,
 }
@@ -112,6 +120,23 @@ impl Cache {
     }
 }
 
+/// Something that was made of the next call of a reader, and everything that was read for it.
+pub(super) struct Read<T> {
+    pub(super) made: T,
+    pub(super) log: Log,
+    pub(super) reader: Reader,
+    pub(super) row: ReaderRow,
+    pub(super) before: Before,
+    pub(super) version: u64,
+}
+
+/// Something that was made of a call, of which nothing was missing.
+struct Whole<T> {
+    made: T,
+    log: Log,
+    reader: Reader,
+}
+
 /// A page that was planned and compiled, and not recorded yet.
 struct Made {
     compiled: Compiled,
@@ -128,7 +153,7 @@ impl<S: Store> Engine<S> {
         for _ in 0..TRIES_MAX {
             let Made { compiled, edits, row, before, held } = self.make(at, call).await?;
             let session = held.as_ref().map(|held| &held.session);
-            let (stored, contents) = Stored::of(Calling { call, session, before: &before }, &compiled.receipt);
+            let (stored, contents) = Stored::of(Calling { call, session, before: &before }, &compiled.receipt, None);
             let input = call.input.as_ref().map(|input| serde_json::to_string(input).expect("an entry is plain data"));
             let ticket = ticket_digest(&compiled.receipt.ticket);
             let open = OpenCall { ticket, turn: row.turns, receipt: stored.text()?, input };
@@ -170,18 +195,19 @@ impl<S: Store> Engine<S> {
                     stored.input = open.input.is_some().then(|| head.map_or(Seq(0), Seq::next));
                     entries.extend(open.input.as_deref().map(said).transpose()?);
                 }
-                stored.reported = answer.reported;
+                (stored.reported, stored.used) = (answer.reported, answer.used);
                 receipt = stored.text()?;
             }
             entries.extend(answer.entries.iter().cloned());
             // What was said with the call is not part of what is acknowledged: a retry doesn't know it any more.
             let key = answer.key.clone().map(|key| (key, identity(ticket, &answer)));
-            let mut produced = Batch { key, ..batch(Append { entries, expect, key: None }, &counter)? };
+            let links = answer.links.clone();
+            let mut produced = Batch { key, links, ..batch(Append { entries, expect, key: None }, &counter)? };
             let turn = self.turn_row(at, &reader, ticket, receipt).await?;
             if let Some(provider) = provider {
                 produced.records.push(self.answered(at, &reader, &provider, open_as, &answer, &produced).await?);
             }
-            let acknowledge = Acknowledge { ticket: open_as, turn, produced };
+            let acknowledge = Acknowledge { ticket: open_as, unopened: None, turn, produced };
             match self.store().acknowledge(&at.tenant, &at.conversation, &reader, acknowledge).await {
                 Err(error) if error.is_head_moved() => continue,
                 done => {
@@ -218,8 +244,8 @@ impl<S: Store> Engine<S> {
         let which = Turns::Since { turn, rows };
         let rows = self.store().turns(&at.tenant, &at.conversation, reader, Upto::NOW, which).await?;
         let turned = |row: TurnRow| {
-            let Stored { ticket, totals, reported, .. } = Stored::parse(&row.receipt)?;
-            Ok(Turned { turn: row.turn, at: row.at, totals, reported, ticket })
+            let Stored { ticket, totals, reported, used, .. } = Stored::parse(&row.receipt)?;
+            Ok(Turned { turn: row.turn, at: row.at, totals, reported, used, ticket })
         };
         rows.into_iter().map(turned).collect()
     }
@@ -261,8 +287,8 @@ impl<S: Store> Engine<S> {
         for _ in 0..TRIES_MAX {
             let held = self.continued(at, call).await?;
             let session = held.as_ref().map(|held| &held.session);
-            let (asked, row, _) = self.reading(at, call, session, |request| asked(request, ask)).await?;
-            let (planned, expansion) = asked?;
+            let Read { made, row, .. } = self.reading(at, call, session, |request| asked(request, ask)).await?;
+            let (planned, expansion) = made?;
             let expansion = match expansion {
                 Ok(expansion) if give == Give::InPlace && !expansion.edits.is_empty() => expansion,
                 done => return Ok(done),
@@ -280,27 +306,28 @@ impl<S: Store> Engine<S> {
     async fn make(&self, at: &At, call: &Call) -> Result<Made, Error> {
         let held = self.continued(at, call).await?;
         let session = held.as_ref().map(|held| &held.session);
-        let (made, row, before) = self.reading(at, call, session, planned).await?;
+        let Read { made, row, before, .. } = self.reading(at, call, session, planned).await?;
         let (compiled, edits) = made?;
         Ok(Made { compiled, edits, row, before, held })
     }
 
     /// Makes something of the next call of a reader.
-    async fn reading<T>(
+    pub(super) async fn reading<T>(
         &self,
         at: &At,
         call: &Call,
         session: Option<&Session>,
         make: impl Fn(&Request<'_>) -> T,
-    ) -> Result<(T, ReaderRow, Before), Error> {
+    ) -> Result<Read<T>, Error> {
         let conversation = self.conversation(at).await?;
         let head = conversation.tally.head();
         let lens = self.lens(at, &call.reader, Upto::NOW).await?;
         let row = lens.row;
         let mut window = self.window(at, &conversation, head, call).await?;
         let before = self.before(at, &mut window, &call.reader, lens.last_call().await?).await?;
-        let made = until_whole(&mut window, head, lens, Calling { call, session, before: &before }, make).await?;
-        Ok((made, row, before))
+        let calling = Calling { call, session, before: &before };
+        let Whole { made, log, reader } = until_whole(&mut window, head, lens, calling, make).await?;
+        Ok(Read { made, log, reader, row, before, version: conversation.version })
     }
 
     /// Compiles a page again from what its receipt says it was made from.
@@ -320,7 +347,7 @@ impl<S: Store> Engine<S> {
         let Ticket { head, turn, ordinal, .. } = stored.ticket;
         let lens = self.lens(at, &call.reader, Upto { turn: turn.0, ordinal }).await?;
         let calling = Calling { call: &call, session: session.as_ref(), before: &before };
-        Ok(until_whole(window, head, lens, calling, compile).await??)
+        Ok(until_whole(window, head, lens, calling, compile).await?.made?)
     }
 
     async fn window<'a>(
@@ -376,7 +403,7 @@ impl<S: Store> Engine<S> {
 
     /// Where a call says that originals are not kept: what is left of the entries that expire with these edits. Entries
     /// that another conversation shares are left alone.
-    async fn expired(&self, at: &At, call: &Call, edits: &[Edit]) -> Result<Vec<Remains>, Error> {
+    pub(super) async fn expired(&self, at: &At, call: &Call, edits: &[Edit]) -> Result<Vec<Remains>, Error> {
         if call.expiry.is_none_or(|expiry| expiry.keep_originals) {
             return Ok(Vec::new());
         }
@@ -419,18 +446,18 @@ async fn until_whole<S: Store, T>(
     mut lens: Lens<'_, S>,
     calling: Calling<'_>,
     make: impl Fn(&Request<'_>) -> T,
-) -> Result<T, Error> {
+) -> Result<Whole<T>, Error> {
     window.foresee(lens.kept_below()).await?;
     let mut material = None;
     for _ in 0..ROUNDS_MAX {
         let (log, reader) = (window.log(head), lens.reader());
         if material.is_none() && log.missing().is_empty() {
-            material = Some(Material::of(calling, log.counter(), &log)?);
+            material = Some(Material::of(calling, log.counter(), &log, None)?);
         }
         let made = material.as_ref().map(|material| make(&material.request(&log, &reader)));
         let (missing, unread) = (log.missing(), reader.missing());
         if let (Some(made), true, true) = (made, missing.is_empty(), unread.is_empty()) {
-            return Ok(made);
+            return Ok(Whole { made, log, reader });
         }
         window.fetch(&missing).await?;
         lens.fetch(&unread).await?;
@@ -439,7 +466,7 @@ async fn until_whole<S: Store, T>(
 }
 
 /// Plans, and compiles with what was planned as if it were recorded.
-fn planned(request: &Request<'_>) -> Result<(Compiled, Vec<Edit>), recto::Error> {
+pub(super) fn planned(request: &Request<'_>) -> Result<(Compiled, Vec<Edit>), recto::Error> {
     let plan: Plan = plan(request)?;
     let edits = plan.edits.clone();
     let mut reader: Reader = request.reader.clone();

@@ -357,7 +357,16 @@ impl<'e, S: Store> Import<'e, S> {
         let rows = std::mem::take(&mut self.rows);
         let added = rows.len() as u64;
         if added > 0 {
-            let batch = Batch { expect: Expect::Any, key: None, rows, at: now(), records: Vec::new() };
+            let batch = Batch {
+                expect: Expect::Any,
+                key: None,
+                rows,
+                at: now(),
+                records: Vec::new(),
+                version: None,
+                links: Vec::new(),
+                create: None,
+            };
             self.engine.store().append(&self.at.tenant, &self.at.conversation, batch).await?;
             self.added += added;
         }

@@ -1,6 +1,6 @@
 //! What every store holds to: how large things may be, and in which order they come.
 
-use super::Batch;
+use super::{AccessKey, Batch};
 use crate::error::{Error, Kind};
 use recto::Seq;
 use recto::log::SEQ_MAX;
@@ -15,6 +15,10 @@ pub const FORK_DEPTH_MAX: usize = 16;
 pub const RECEIPT_BYTES_MAX: usize = 2_048;
 /// The longest name of a tenant, conversation, reader or key, in bytes.
 pub const NAME_BYTES_MAX: usize = 512;
+/// How many conversations are found for one prefix.
+pub const LINKS_MAX: usize = 8;
+/// The most keys, revoked ones included.
+pub const KEYS_MAX: usize = 10_000;
 /// Texts of at least so many bytes are kept apart from their entries, once for each conversation.
 pub const LARGE_BYTES_MIN: usize = 16 * 1024;
 
@@ -23,6 +27,17 @@ pub(crate) fn check_name(what: &str, name: &str) -> Result<(), Error> {
     if name.len() > NAME_BYTES_MAX {
         let what = format!("the name of a {what} has {} bytes, at most {NAME_BYTES_MAX}", name.len());
         return Err(Kind::TooLarge { what }.into());
+    }
+    Ok(())
+}
+
+/// Refuses a key that is one too many, or whose names are too long.
+pub(crate) fn check_key(key: &AccessKey, there: usize) -> Result<(), Error> {
+    check_name("key", &key.name)?;
+    check_name("tenant", key.tenant.as_str())?;
+    key.policy.as_ref().map_or(Ok(()), |policy| check_name("policy", policy))?;
+    if there >= KEYS_MAX {
+        return Err(Kind::TooLarge { what: format!("more than {KEYS_MAX} keys") }.into());
     }
     Ok(())
 }
@@ -44,6 +59,17 @@ pub(crate) fn check_batch(batch: &Batch) -> Result<(), Error> {
     }
     batch.records.iter().try_for_each(|record| check_name("record", &record.key))?;
     batch.key.as_ref().map_or(Ok(()), |(key, _)| check_name("key", key))
+}
+
+/// Refuses a batch of somebody whose knowledge of the conversation has become old.
+pub(crate) fn check_version(batch: &Batch, version: u64) -> Result<(), Error> {
+    match batch.version {
+        Some(expected) if expected != version => {
+            let what = format!("the conversation has version {version}, not {expected}");
+            Err(Kind::Conflict { what, hint: "read again, then append".into() }.into())
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Checks that numbers go on one by one from the next.

@@ -2,11 +2,13 @@
 //! against it.
 
 mod held;
+mod keys;
 mod read;
 mod write;
 
 use super::*;
 use held::Tenancy;
+use keys::Keys;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,6 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 #[derive(Clone, Debug, Default)]
 pub struct Memory {
     tenants: Arc<Mutex<BTreeMap<Tenant, Tenancy>>>,
+    keys: Arc<Mutex<Keys>>,
 }
 
 impl Memory {
@@ -33,6 +36,10 @@ impl Memory {
                 Ok(done)
             }
         }
+    }
+
+    fn with_keys<T>(&self, act: impl FnOnce(&mut Keys) -> T) -> T {
+        act(&mut self.keys.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -57,6 +64,10 @@ impl Store for Memory {
 
     async fn append(&self, tenant: &Tenant, id: &ConversationId, batch: Batch) -> Result<Appended, Error> {
         self.within(tenant, |it| it.append(id, batch))
+    }
+
+    async fn linked(&self, tenant: &Tenant, prefixes: Vec<Digest>) -> Result<Vec<Link>, Error> {
+        self.within(tenant, |it| Ok(it.linked(prefixes)))
     }
 
     async fn back(&self, tenant: &Tenant, id: &ConversationId, back: Back) -> Result<Vec<Row>, Error> {
@@ -196,5 +207,21 @@ impl Store for Memory {
 
     async fn erase_entries(&self, tenant: &Tenant, id: &ConversationId, erase: EraseEntries) -> Result<Erased, Error> {
         self.within(tenant, |it| it.erase_entries(id, erase))
+    }
+
+    async fn add_key(&self, key: AccessKey) -> Result<(), Error> {
+        self.with_keys(|keys| keys.add(key))
+    }
+
+    async fn keys(&self) -> Result<Vec<AccessKey>, Error> {
+        Ok(self.with_keys(|keys| keys.all()))
+    }
+
+    async fn key(&self, hash: Digest) -> Result<Option<AccessKey>, Error> {
+        Ok(self.with_keys(|keys| keys.find(hash)))
+    }
+
+    async fn revoke_key(&self, name: &str, at: Millis) -> Result<bool, Error> {
+        Ok(self.with_keys(|keys| keys.revoke(name, at)))
     }
 }

@@ -192,6 +192,42 @@ pub struct Batch {
     pub at: Millis,
     /// What goes with it, such as what a provider holds now; one that has changed is a conflict.
     pub records: Vec<Record>,
+    /// The version that the conversation must have, if its writer goes by what it knows of it.
+    pub version: Option<u64>,
+    /// What identifies, to somebody who knows only what was said, the log up to and with the last of these entries.
+    pub links: Vec<Digest>,
+    /// The conversation that is made first, if it is to begin with this batch.
+    pub create: Option<Box<NewConversation>>,
+}
+
+/// A place of a log that was found by what identifies everything up to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// What identifies it.
+    pub prefix: Digest,
+    /// The conversation.
+    pub conversation: ConversationId,
+    /// The last entry that it stands for.
+    pub seq: Seq,
+    /// The newest entry of the conversation now.
+    pub head: Option<Seq>,
+}
+
+/// A key that lets somebody in; the key itself is nowhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AccessKey {
+    /// What identifies the key.
+    pub hash: Digest,
+    /// What a person calls it; no two keys ever have the same name.
+    pub name: Text,
+    /// Whose conversations it opens.
+    pub tenant: Tenant,
+    /// The policy of its requests, by name, if it has one.
+    pub policy: Option<Text>,
+    /// When it was made.
+    pub at: Millis,
+    /// Since when it opens nothing any more.
+    pub revoked: Option<Millis>,
 }
 
 /// Where a batch has gone.
@@ -372,10 +408,21 @@ pub struct OpenCall {
 pub struct Acknowledge {
     /// The digest of its ticket, as it was opened.
     pub ticket: Digest,
+    /// What goes with a call that was never opened.
+    pub unopened: Option<Unopened>,
     /// The call itself; its number must be the reader's next.
     pub turn: TurnRow,
     /// What was said and answered, and what a provider holds now.
     pub produced: Batch,
+}
+
+/// A call that is recorded only when it is answered, because nothing was decided for it.
+#[derive(Clone, Debug)]
+pub struct Unopened {
+    /// What the reader's row must be.
+    pub expect: ReaderRow,
+    /// What the receipt refers to by digest.
+    pub contents: Vec<(Digest, Text)>,
 }
 
 /// Something that is kept under a key and replaced as a whole: a session, a note, a want.

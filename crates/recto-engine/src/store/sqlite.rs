@@ -8,7 +8,9 @@ mod erase;
 mod fault;
 mod fork;
 mod found;
+mod keys;
 mod lens;
+mod links;
 mod read;
 mod schema;
 mod threads;
@@ -165,6 +167,11 @@ impl Store for Sqlite {
     async fn append(&self, tenant: &Tenant, id: &ConversationId, batch: Batch) -> Result<Appended, Error> {
         let (tenant, id) = (tenant.clone(), id.clone());
         self.write(move |db| write::append(db, &tenant, &id, batch)).await
+    }
+
+    async fn linked(&self, tenant: &Tenant, prefixes: Vec<Digest>) -> Result<Vec<Link>, Error> {
+        let tenant = tenant.clone();
+        self.readers.read(move |db| links::linked(db, &tenant, &prefixes)).await
     }
 
     async fn back(&self, tenant: &Tenant, id: &ConversationId, back: Back) -> Result<Vec<Row>, Error> {
@@ -337,5 +344,22 @@ impl Store for Sqlite {
         let entries = self.write(move |db| erase::entries(db, &tenant, &id, &erase)).await?;
         self.checkpoint().await?;
         Ok(Erased { conversations: Vec::new(), entries })
+    }
+
+    async fn add_key(&self, key: AccessKey) -> Result<(), Error> {
+        self.write(move |db| keys::add(db, &key)).await
+    }
+
+    async fn keys(&self) -> Result<Vec<AccessKey>, Error> {
+        self.readers.read(keys::all).await
+    }
+
+    async fn key(&self, hash: Digest) -> Result<Option<AccessKey>, Error> {
+        self.readers.read(move |db| keys::find(db, hash)).await
+    }
+
+    async fn revoke_key(&self, name: &str, at: Millis) -> Result<bool, Error> {
+        let name = name.to_string();
+        self.write(move |db| keys::revoke(db, &name, at)).await
     }
 }

@@ -3,7 +3,9 @@
 use super::{Key, Settings};
 use crate::error::Error;
 use recto::wire::Wire;
-use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::header::{
+    AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, TRANSFER_ENCODING,
+};
 use reqwest::{Client, Url, redirect, retry};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
@@ -14,6 +16,10 @@ use std::sync::Arc;
 
 /// The most certificates that a file may hold.
 const CERTIFICATES_MAX: usize = 1_000;
+/// The most connections to a provider that are kept open for later.
+const IDLE_CONNECTIONS_MAX: usize = 256;
+/// Headers that say where a body ends. Whoever sends a body says so itself.
+const FRAMING: [HeaderName; 3] = [CONNECTION, CONTENT_LENGTH, TRANSFER_ENCODING];
 const ANTHROPIC_VERSION: &str = "2023-06-01";
 
 /// Reads the base URL, under which every path of the wire stands.
@@ -56,27 +62,44 @@ fn is_loopback(url: &Url) -> bool {
     host == "localhost" || address.is_some_and(|address| address.is_loopback())
 }
 
-/// Returns what goes with every request.
-pub(super) fn headers(settings: &Settings, key: Option<&Key>) -> Result<HeaderMap, Error> {
+/// Returns what goes with everything that we ask ourselves; what comes later wins.
+pub(super) fn headers(settings: &Settings, more: [&HeaderMap; 2]) -> HeaderMap {
     let mut headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static("application/json"))]);
     if settings.wire == Wire::Anthropic {
         let version = HeaderName::from_static("anthropic-version");
         headers.insert(version, HeaderValue::from_static(ANTHROPIC_VERSION));
     }
-    if let Some(Key(key)) = key {
-        let (name, text) = match settings.wire {
-            Wire::Anthropic => (HeaderName::from_static("x-api-key"), key.clone()),
-            Wire::OpenaiChat | Wire::OpenaiResponses => (AUTHORIZATION, format!("Bearer {key}")),
-        };
-        let value = value(&text).ok_or_else(|| {
-            let variable = settings.key_env.as_deref().unwrap_or_default();
-            let what = format!("the key in {variable} holds characters that no key has");
-            recto::Error::settings(what, format!("set {variable} again"))
-        })?;
-        headers.insert(name, value);
-    }
+    more.into_iter().for_each(|more| replace(&mut headers, more));
+    headers
+}
+
+/// Returns the header with our key, if there is one.
+pub(super) fn credential(settings: &Settings, key: Option<&Key>) -> Result<HeaderMap, Error> {
+    let Some(Key(key)) = key else { return Ok(HeaderMap::new()) };
+    let (name, text) = match settings.wire {
+        Wire::Anthropic => (HeaderName::from_static("x-api-key"), key.clone()),
+        Wire::OpenaiChat | Wire::OpenaiResponses => (AUTHORIZATION, format!("Bearer {key}")),
+    };
+    let value = value(&text).ok_or_else(|| {
+        let variable = settings.key_env.as_deref().unwrap_or_default();
+        let what = format!("the key in {variable} holds characters that no key has");
+        recto::Error::settings(what, format!("set {variable} again"))
+    })?;
+    Ok(HeaderMap::from_iter([(name, value)]))
+}
+
+/// Returns the headers of the settings.
+pub(super) fn extra(settings: &Settings) -> Result<HeaderMap, Error> {
+    let mut headers = HeaderMap::new();
     extend(&mut headers, settings.headers.iter().map(|(name, value)| (name.as_str(), value.as_str())))?;
     Ok(headers)
+}
+
+/// Adds headers of which each stands once; those that are there already are replaced.
+pub(super) fn replace(headers: &mut HeaderMap, more: &HeaderMap) {
+    for (name, value) in more {
+        headers.insert(name.clone(), value.clone());
+    }
 }
 
 /// Adds headers; those that are there already are replaced.
@@ -85,9 +108,10 @@ pub(super) fn extend<'h>(
     more: impl IntoIterator<Item = (&'h str, &'h str)>,
 ) -> Result<(), Error> {
     for (name, text) in more {
-        let header = name.parse::<HeaderName>().ok().zip(value(text));
+        let header = name.parse::<HeaderName>().ok().filter(|name| !FRAMING.contains(name)).zip(value(text));
         let (header, value) = header.ok_or_else(|| {
-            let hint = "names are letters, digits and dashes, values one line";
+            let hint =
+                "names are letters, digits and dashes, values one line; where a body ends is not for them to say";
             recto::Error::settings(format!("can't send the header {name:?}"), hint)
         })?;
         headers.insert(header, value);
@@ -108,6 +132,7 @@ pub(super) fn client(settings: &Settings, base: &Url) -> Result<Client, Error> {
         .redirect(redirect::Policy::none())
         .retry(retry::never())
         .connect_timeout(settings.limits.connect)
+        .pool_max_idle_per_host(IDLE_CONNECTIONS_MAX)
         .tls_backend_preconfigured(encryption(settings, base)?);
     let builder = if is_loopback(base) { builder.no_proxy() } else { builder };
     builder.build().map_err(|error| unusable(settings, &error))

@@ -42,6 +42,14 @@ impl Told {
         let code = code.or_else(|| text(&error["details"]["error_code"])).or_else(|| text(&error["type"]));
         Told { message: message.unwrap_or_else(|| shown(&error.to_string())), code }
     }
+
+    /// Returns the same without these keys.
+    pub(super) fn without<'k>(self, keys: impl Iterator<Item = &'k str>) -> Told {
+        keys.fold(self, |Told { message, code }, key| {
+            let hide = |text: String| text.replace(key, "[key]");
+            Told { message: hide(message), code: code.map(hide) }
+        })
+    }
 }
 
 /// Returns what to do about a refusal. `wait` are the seconds that the provider asks for.

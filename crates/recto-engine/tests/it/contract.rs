@@ -3,6 +3,8 @@
 mod conversations;
 mod erase;
 mod forks;
+mod keys;
+mod links;
 mod log;
 pub(crate) mod make;
 mod model;
@@ -69,6 +71,14 @@ macro_rules! behaviours {
             records::a_record_from_elsewhere_keeps_its_version_and_replaces_no_newer_one,
             records::records_are_listed_by_kind_in_the_order_of_their_keys,
             records::contents_are_found_by_digest,
+            keys::a_key_is_found_by_what_identifies_it_and_by_nothing_else,
+            keys::a_name_of_a_key_is_given_once,
+            keys::a_revoked_key_stays_on_record,
+            keys::keys_of_all_tenants_are_listed_by_name,
+            keys::a_key_with_a_name_that_is_too_long_is_refused,
+            links::a_conversation_can_begin_with_its_first_entries,
+            links::places_are_found_by_what_stands_before_them,
+            links::free_places_are_found_first_and_never_too_many,
             erase::bodies_may_go_with_the_decision_that_replaces_them_or_not_at_all,
             erase::a_place_that_a_fork_has_filled_is_its_own,
             erase::an_erased_conversation_leaves_its_name_and_nothing_else,

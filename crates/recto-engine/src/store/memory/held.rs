@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 #[derive(Debug, Default)]
 pub(super) struct Tenancy {
     pub(super) conversations: BTreeMap<ConversationId, Held>,
+    pub(super) links: BTreeMap<(Digest, ConversationId), Seq>,
 }
 
 /// A conversation: its row, and what is its own and not that of the one it goes on from.
@@ -192,6 +193,15 @@ impl Tenancy {
     pub(super) fn content(&self, id: &ConversationId, digest: &Digest) -> Result<Option<Text>, Error> {
         let lineage = self.lineage(id)?;
         Ok(lineage.iter().find_map(|(_, held, _)| held.contents.get(digest)).map(|content| content.text.clone()))
+    }
+
+    /// Returns the conversations that see an entry which is another's own.
+    pub(super) fn sharing(&self, owner: &ConversationId, seq: Seq) -> Vec<ConversationId> {
+        let sees = |id: &&ConversationId| {
+            let found = self.rows_back(id, Some(seq.next())).ok().and_then(|mut rows| rows.next());
+            *id != owner && found.is_some_and(|(of, _, at, _)| of == owner && at == seq)
+        };
+        self.conversations.keys().filter(sees).cloned().collect()
     }
 
     /// Returns the conversations that go on from one and were not erased.

@@ -8,6 +8,23 @@ use std::collections::BTreeSet;
 use std::ops::Bound;
 
 impl Tenancy {
+    pub(super) fn linked(&self, prefixes: Vec<Digest>) -> Vec<Link> {
+        let found = |prefix: Digest| {
+            let from = (prefix, ConversationId::from(""));
+            let all = self.links.range(from..).take_while(|((it, _), _)| *it == prefix);
+            let mut links: Vec<Link> = all
+                .filter_map(|((_, id), seq)| {
+                    let held = self.live(id).ok()?;
+                    Some(Link { prefix, conversation: id.clone(), seq: *seq, head: held.tally.head() })
+                })
+                .collect();
+            links.sort_by_key(|link| link.head != Some(link.seq));
+            links.truncate(LINKS_MAX);
+            links
+        };
+        prefixes.into_iter().map(found).find(|links| !links.is_empty()).unwrap_or_default()
+    }
+
     pub(super) fn list(&self, after: Option<&ConversationId>, rows: usize) -> Vec<Conversation> {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         let behind = self.conversations.range::<ConversationId, _>((from, Bound::Unbounded));

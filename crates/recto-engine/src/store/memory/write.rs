@@ -2,7 +2,7 @@
 
 use super::held::{Content, Held, HeldRow, Reader, Tenancy};
 use crate::error::{Error, Kind};
-use crate::store::bounds::{check_batch, check_dense, check_name, check_receipt, next_place};
+use crate::store::bounds::{check_batch, check_dense, check_name, check_receipt, check_version, next_place};
 use crate::store::*;
 use std::collections::BTreeMap;
 
@@ -67,14 +67,32 @@ impl Tenancy {
         Ok(readers)
     }
 
-    pub(super) fn append(&mut self, id: &ConversationId, batch: Batch) -> Result<Appended, Error> {
+    pub(super) fn append(&mut self, id: &ConversationId, mut batch: Batch) -> Result<Appended, Error> {
+        let Some(new) = batch.create.take() else { return self.append_to(id, batch) };
+        self.create(*new)?;
+        let appended = self.append_to(id, batch);
+        if appended.is_err() {
+            self.conversations.remove(id);
+        }
+        appended
+    }
+
+    fn append_to(&mut self, id: &ConversationId, mut batch: Batch) -> Result<Appended, Error> {
+        let links = std::mem::take(&mut batch.links);
         let held = self.live_mut(id)?;
         check_batch(&batch)?;
         if let Some(first) = held.repeated(&batch)? {
             return Ok(first);
         }
         let places = held.places(&batch)?;
-        Ok(held.write(batch, &places))
+        let appended = held.write(batch, &places);
+        self.link(id, links, appended.last);
+        Ok(appended)
+    }
+
+    fn link(&mut self, id: &ConversationId, links: Vec<Digest>, last: Option<Seq>) {
+        let placed = links.into_iter().filter_map(|prefix| Some(((prefix, id.clone()), last?)));
+        self.links.extend(placed);
     }
 
     pub(super) fn commit(&mut self, id: &ConversationId, name: &ReaderName, commit: Commit) -> Result<(), Error> {
@@ -118,7 +136,8 @@ impl Tenancy {
         acknowledge: Acknowledge,
     ) -> Result<Appended, Error> {
         let held = self.live_mut(id)?;
-        let Acknowledge { ticket, turn, produced } = acknowledge;
+        let Acknowledge { ticket, unopened, turn, mut produced } = acknowledge;
+        let links = std::mem::take(&mut produced.links);
         check_batch(&produced)?;
         check_receipt(&turn.receipt)?;
         if let Some(first) = held.repeated(&produced)? {
@@ -126,7 +145,10 @@ impl Tenancy {
         }
         let conflict = |what: String| Error::from(Kind::Conflict { what, hint: READ_AGAIN.into() });
         let open = held.readers.get(name).is_some_and(|reader| reader.open.contains_key(&ticket));
-        if !open {
+        if let Some(changed) = unopened.as_ref().filter(|it| it.expect != held.reader(name)) {
+            return Err(conflict(format!("reader {:?} is not at {:?}", name.as_str(), changed.expect)));
+        }
+        if !open && unopened.is_none() {
             return Err(conflict(format!("no open call {ticket} of reader {:?}", name.as_str())));
         }
         let turns = held.reader(name).turns;
@@ -135,6 +157,9 @@ impl Tenancy {
         }
         let places = held.places(&produced)?;
         let at = turn.at;
+        for (digest, text) in unopened.into_iter().flat_map(|it| it.contents) {
+            held.contents.entry(digest).or_insert(Content { text, rows: 0, is_kept: true }).is_kept = true;
+        }
         let reader = held.readers.entry(name.clone()).or_default();
         reader.open.retain(|_, open| open.turn != turn.turn);
         reader.open.remove(&ticket);
@@ -142,6 +167,7 @@ impl Tenancy {
         reader.turns.insert(turn.turn, turn);
         let appended = held.write(produced, &places);
         held.updated = at;
+        self.link(id, links, appended.last);
         Ok(appended)
     }
 
@@ -192,6 +218,7 @@ impl Tenancy {
             let held = self.live_mut(&id)?;
             erased.entries += held.rows.len() as u64;
             held.erase();
+            self.links.retain(|(_, of), _| *of != id);
             erased.conversations.push(id);
         }
         erased.conversations.sort();
@@ -214,6 +241,9 @@ impl Tenancy {
         }
         let mut erased = Erased::default();
         for (owner, remains) in owners.iter().zip(erase.remains) {
+            for reader in self.sharing(owner, remains.seq) {
+                self.live_mut(&reader)?.version += 1;
+            }
             erased.entries += u64::from(self.live_mut(owner)?.erase_entry(remains));
         }
         for (owner, (_, name, row)) in deciders.iter().zip(erase.decisions) {
@@ -240,6 +270,7 @@ impl Held {
     /// Returns the places of a batch, if it can be appended.
     fn places(&self, batch: &Batch) -> Result<Vec<Seq>, Error> {
         let mut head = self.tally.head();
+        check_version(batch, self.version)?;
         if let Expect::Head(expected) = batch.expect
             && expected != head
         {

@@ -31,6 +31,8 @@ const DROP_OPEN: &str = "DELETE FROM open_call WHERE r = ?1";
 const DROP_RECORDS: &str = "DELETE FROM record WHERE n = ?1";
 const DROP_KEYS: &str = "
     DELETE FROM append_key WHERE n = ?1 AND key IN (SELECT key FROM append_key WHERE n = ?1 LIMIT ?2)";
+const DROP_LINKS: &str = "
+    DELETE FROM link WHERE (tenant, prefix, n) IN (SELECT tenant, prefix, n FROM link WHERE n = ?1 LIMIT ?2)";
 
 /// Tables whose rows have words in `text`: which rows, and how one is deleted.
 const ENTRIES: Worded = Worded {
@@ -142,6 +144,7 @@ pub(super) fn step(db: &Connection, n: i64) -> Result<Step, Error> {
         }
     }
     rows += db.prepare_cached(DROP_KEYS)?.execute([n, STEP_ROWS])? as u64;
+    rows += db.prepare_cached(DROP_LINKS)?.execute([n, STEP_ROWS])? as u64;
     rows += db.prepare_cached(DROP_RECORDS)?.execute([n])? as u64;
     if rows == 0 {
         bury(db, n)?;
@@ -210,8 +213,10 @@ pub(super) fn entries(
         let holders = holders(db, found.n, integer(remains.seq.0))?;
         let mut had_body = None;
         for n in holders {
-            if let Some(one) = entry(db, n, remains)? {
-                had_body = Some(had_body.unwrap_or(false) || one);
+            match entry(db, n, remains)? {
+                Some(one) => had_body = Some(had_body.unwrap_or(false) || one),
+                // It sees the entry all the same, and may have been read.
+                None => write::wrote(db, n, None)?,
             }
         }
         let missing = || Kind::NotFound { what: format!("entry {} in conversation {:?}", remains.seq, id.as_str()) };

@@ -29,7 +29,8 @@ const PAGE_BYTES: i64 = 1_024;
 const LOG_PAGES: i64 = 16_000;
 
 /// The schema, step by step; a released step is never changed.
-const MIGRATIONS: &[&str] = &["
+const MIGRATIONS: &[&str] = &[
+    "
     CREATE TABLE text (id INTEGER PRIMARY KEY, body TEXT NOT NULL, counts TEXT NOT NULL);
     CREATE TABLE conversation (
         n INTEGER PRIMARY KEY, tenant TEXT NOT NULL, id TEXT NOT NULL, state INTEGER NOT NULL, epoch INTEGER NOT NULL,
@@ -81,7 +82,19 @@ const MIGRATIONS: &[&str] = &["
         n INTEGER NOT NULL, kind INTEGER NOT NULL, key TEXT NOT NULL, version INTEGER NOT NULL, body TEXT NOT NULL,
         PRIMARY KEY (n, kind, key)
     ) WITHOUT ROWID;
-"];
+",
+    "
+    CREATE TABLE link (
+        tenant TEXT NOT NULL, prefix BLOB NOT NULL, n INTEGER NOT NULL, seq INTEGER NOT NULL,
+        PRIMARY KEY (tenant, prefix, n)
+    ) WITHOUT ROWID;
+    CREATE INDEX link_conversation ON link (n);
+    CREATE TABLE access_key (
+        hash BLOB PRIMARY KEY, name TEXT NOT NULL UNIQUE, tenant TEXT NOT NULL, policy TEXT, at INTEGER NOT NULL,
+        revoked INTEGER
+    ) WITHOUT ROWID;
+",
+];
 
 /// The newest schema that is known.
 pub(super) const VERSION: i64 = MIGRATIONS.len() as i64;
@@ -99,9 +112,19 @@ pub(super) fn refuse_others(path: &Path) -> Result<(), Error> {
         Kind::Foreign { .. } => Kind::Foreign { what: path.display().to_string() }.into(),
         kind => Error::from(kind),
     };
-    let application = number(&connection, "PRAGMA application_id").map_err(not_ours)?;
+    let application = match number(&connection, "PRAGMA application_id").map_err(not_ours) {
+        // While its log is being written into it, or could not be for want of room, the file alone is not whole. Then
+        // whoever opens it with its log finds out what it is.
+        Err(error) if error.is_corrupt() && has_log(path) => return Ok(()),
+        application => application?,
+    };
     let version = number(&connection, "PRAGMA user_version").map_err(not_ours)?;
     refuse_numbers(path, application, version)
+}
+
+/// Whether something stands in the log beside a file.
+fn has_log(path: &Path) -> bool {
+    fs::metadata(beside(path, "-wal")).is_ok_and(|log| log.len() > 0)
 }
 
 fn refuse_numbers(path: &Path, application: i64, version: i64) -> Result<(), Error> {
@@ -151,11 +174,10 @@ pub(super) fn read_only(path: &Path) -> Result<Connection, Error> {
         connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
         Ok(connection)
     });
-    let has_log = fs::metadata(beside(path, "-wal")).is_ok_and(|log| log.len() > 0);
     let connection = match opened {
         Ok(connection) => connection,
         // Where no file can be made beside it, it can still be read as it is, unless some of it stands in the log.
-        Err(_) if !has_log => immutable(path)?,
+        Err(_) if !has_log(path) => immutable(path)?,
         Err(error) => return Err(error.into()),
     };
     ready_to_read(&connection)?;

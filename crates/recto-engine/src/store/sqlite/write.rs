@@ -1,13 +1,13 @@
 //! Writing: each function is one job of the thread that writes, within a transaction.
 
-use super::erase;
 use super::found::{
     Found, blob, digest, empty_text, integer, integer_or_none, name_key, place, put_text, whole, write_strands,
     write_tally,
 };
 use super::lens::{self, Lens};
+use super::{erase, fork};
 use crate::error::{Error, Kind};
-use crate::store::bounds::{check_batch, check_dense, check_name, check_receipt, next_place};
+use crate::store::bounds::{check_batch, check_dense, check_name, check_receipt, check_version, next_place};
 use crate::store::{
     Acknowledge, Appended, Batch, Commit, ConversationId, DecisionRow, Expect, NewRow, OpenCall, ReaderName, Record,
     Tenant, TurnRow,
@@ -44,14 +44,18 @@ const PUT_ABOUT: &str = "UPDATE conversation SET about = ?2 WHERE n = ?1";
 const RECORD_VERSION: &str = "SELECT version FROM record WHERE n = ?1 AND kind = ?2 AND key = ?3";
 const PUT_RECORD: &str = "
     INSERT OR REPLACE INTO record (n, kind, key, version, body) VALUES (?1, ?2, ?3, ?4, ?5)";
+const PUT_LINK: &str = "INSERT OR REPLACE INTO link (tenant, prefix, n, seq) VALUES (?1, ?2, ?3, ?4)";
 
 /// Appends entries.
 pub(super) fn append(db: &Connection, tenant: &Tenant, id: &ConversationId, batch: Batch) -> Result<Appended, Error> {
+    if let Some(new) = &batch.create {
+        fork::create(db, tenant, new)?;
+    }
     let mut found = Found::live(db, tenant, id)?;
     check_batch(&batch)?;
     match repeated(db, &found, &batch)? {
         Some(first) => Ok(first),
-        None => add(db, &mut found, batch),
+        None => add(db, tenant, &mut found, batch),
     }
 }
 
@@ -71,8 +75,9 @@ fn repeated(db: &Connection, found: &Found, batch: &Batch) -> Result<Option<Appe
     }
 }
 
-fn add(db: &Connection, found: &mut Found, batch: Batch) -> Result<Appended, Error> {
+fn add(db: &Connection, tenant: &Tenant, found: &mut Found, batch: Batch) -> Result<Appended, Error> {
     let head = found.conversation.tally.head();
+    check_version(&batch, found.conversation.version)?;
     if let Expect::Head(expected) = batch.expect
         && expected != head
     {
@@ -105,6 +110,9 @@ fn add(db: &Connection, found: &mut Found, batch: Batch) -> Result<Appended, Err
     }
     for record in &batch.records {
         put_record(db, found.n, record)?;
+    }
+    for prefix in batch.links.iter().filter(|_| last.is_some()) {
+        db.prepare_cached(PUT_LINK)?.execute(params![tenant.as_str(), blob(*prefix), found.n, head])?;
     }
     Ok(Appended { first, last, is_repeated: false })
 }
@@ -211,7 +219,7 @@ pub(super) fn acknowledge(
     acknowledge: Acknowledge,
 ) -> Result<Appended, Error> {
     let mut found = Found::live(db, tenant, id)?;
-    let Acknowledge { ticket, turn, mut produced } = acknowledge;
+    let Acknowledge { ticket, unopened, turn, mut produced } = acknowledge;
     check_batch(&produced)?;
     check_receipt(&turn.receipt)?;
     if let Some(first) = repeated(db, &found, &produced)? {
@@ -219,10 +227,26 @@ pub(super) fn acknowledge(
     }
     let conflict = |what: String| Error::from(Kind::Conflict { what, hint: READ_AGAIN.into() });
     let not_open = || conflict(format!("no open call {ticket} of reader {:?}", name.as_str()));
-    let mut lens = Lens::of(db, found.n, name)?.ok_or_else(not_open)?;
-    if !db.prepare_cached(IS_OPEN)?.exists(params![lens.r, blob(ticket)])? {
-        return Err(not_open());
-    }
+    let known = Lens::of(db, found.n, name)?;
+    let mut lens = match unopened {
+        Some(unopened) => {
+            let lens = known.map_or_else(|| lens::make(db, found.n, name), Ok)?;
+            if lens.row != unopened.expect {
+                return Err(conflict(format!("reader {:?} is not at {:?}", name.as_str(), unopened.expect)));
+            }
+            for (digest, text) in &unopened.contents {
+                put_content(db, found.n, *digest, text, Holder::Call)?;
+            }
+            lens
+        }
+        None => {
+            let lens = known.ok_or_else(not_open)?;
+            if !db.prepare_cached(IS_OPEN)?.exists(params![lens.r, blob(ticket)])? {
+                return Err(not_open());
+            }
+            lens
+        }
+    };
     if turn.turn != lens.row.turns {
         let what = format!("call {} is not the next one: {} were acknowledged", turn.turn, lens.row.turns);
         return Err(conflict(what));
@@ -232,7 +256,7 @@ pub(super) fn acknowledge(
     lens.row.turns += 1;
     put_reader(db, &lens)?;
     produced.at = turn.at;
-    add(db, &mut found, produced)
+    add(db, tenant, &mut found, produced)
 }
 
 /// Forgets an open call; whether there was one.

@@ -97,6 +97,8 @@ pub(super) async fn the_version_rises_with_everything_that_is_written<S: Store>(
     let mut rose = async |what: &str| {
         let version = store.told("a").await.version;
         assert!(version > before, "{what}");
+        // So a writer can tell whether it was alone.
+        assert!(version == before + 1 || what == "an erased entry", "{what}: by one");
         before = version;
     };
     store.say("a", vec![user("one")]).await;

@@ -71,7 +71,16 @@ pub(crate) fn at(seq: u64, row: NewRow) -> NewRow {
 }
 
 pub(crate) fn batch(rows: Vec<NewRow>) -> Batch {
-    Batch { expect: Expect::Any, key: None, rows, at: NOW, records: Vec::new() }
+    Batch {
+        expect: Expect::Any,
+        key: None,
+        rows,
+        at: NOW,
+        records: Vec::new(),
+        version: None,
+        links: Vec::new(),
+        create: None,
+    }
 }
 
 pub(crate) fn keyed(key: &str, rows: Vec<NewRow>) -> Batch {
@@ -112,7 +121,7 @@ pub(crate) fn opening(expect: ReaderRow, name: &str) -> Commit {
 }
 
 pub(crate) fn answer(name: &str, number: u64, head: Option<u64>, produced: Batch) -> Acknowledge {
-    Acknowledge { ticket: ticket(name), turn: turn(number, head), produced }
+    Acknowledge { ticket: ticket(name), unopened: None, turn: turn(number, head), produced }
 }
 
 pub(crate) fn record(kind: RecordKind, key: &str, version: u64) -> Record {

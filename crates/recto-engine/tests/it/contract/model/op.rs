@@ -258,7 +258,7 @@ impl Op {
                 let turn = turn_at(turn + u64::from(*is_stale), head, at);
                 let ticket = ticket(&number.to_string());
                 let produced = Batch { records, ..said.batch(head, at) };
-                Verb::Acknowledge(id, reader, Acknowledge { ticket, turn, produced })
+                Verb::Acknowledge(id, reader, Acknowledge { ticket, unopened: None, turn, produced })
             }
             What::Abandon { reader, ticket: number } => {
                 Verb::Abandon(id, ReaderName::from(READERS[*reader]), ticket(&number.to_string()))
@@ -335,7 +335,7 @@ impl Said {
             let hash = if is_same { ticket("same") } else { ticket("another") };
             (Text::from(key.to_string()), hash)
         });
-        Batch { expect, key, rows, at, records: Vec::new() }
+        Batch { expect, key, rows, at, records: Vec::new(), version: None, links: Vec::new(), create: None }
     }
 }
 

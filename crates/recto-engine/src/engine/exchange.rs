@@ -1,0 +1,437 @@
+//! Calls of clients that keep their own history and send it each time: what is new is appended, the page is made, and
+//! the answer is recorded.
+//!
+//! Such calls come one after the other, each a little longer than the one before. So what was read for a call is kept
+//! warm for the next: its log, its reader, its page. Nothing goes by what is warm without asking: every write says which
+//! version of the conversation it goes by, and is refused if somebody else has written since. Then all is read again.
+
+use super::pages::{Answer, Read, planned};
+use super::{At, Engine, Opening, TRIES_MAX, now, too_busy};
+use crate::body;
+use crate::call::{Before, Beside, Call, Calling, Contents, Material, Stored, ticket_digest};
+use crate::error::Error;
+use crate::lens;
+use crate::store::{
+    Acknowledge, Appended, Batch, Commit, ConversationId, Expect, ForkPoint, Link, NewConversation, OpenCall,
+    ReaderName, ReaderRow, Store, Tenant, TurnRow, Unopened,
+};
+use recto::digest::Digest;
+use recto::edit::{Change, Edit};
+use recto::entry::{Millis, Text};
+use recto::receipt::Ticket;
+use recto::{Compiled, Entry, Log, Reader, Seq, Tokenizer, Tokens};
+use std::collections::HashMap;
+use std::sync::Mutex;
+
+/// The most conversations that are kept warm.
+const WARM_MAX: usize = 1_024;
+/// How much they may hold together, in tokens; a token is some four bytes.
+const WARM_TOKENS_MAX: u64 = 16_000_000;
+/// How many calls a log is kept warm for, until it is read again without what no page shows any more.
+const WARM_CALLS_MAX: u32 = 512;
+
+/// What a client says now, and where it goes.
+#[derive(Clone, Debug)]
+pub struct Saying {
+    /// What is new.
+    pub entries: Vec<Entry>,
+    /// What it goes behind.
+    pub behind: Behind,
+    /// What identifies the log up to and with the last of these entries, to somebody who knows only what was said.
+    pub links: Vec<Digest>,
+}
+
+/// Where something that is said goes.
+#[derive(Clone, Debug)]
+pub enum Behind {
+    /// It begins a conversation.
+    Nothing(Opening),
+    /// It goes behind the newest entry, which must be this one.
+    Head(Option<Seq>),
+    /// It goes behind an entry of another conversation, which goes its own way from there.
+    Fork {
+        /// The other conversation.
+        of: ConversationId,
+        /// The last entry that both have.
+        upto: Option<Seq>,
+    },
+}
+
+/// A call that was begun: what was said is on disk, and so is what was decided for its page.
+pub struct Begun {
+    /// The conversation.
+    pub at: At,
+    /// The page and its receipt.
+    pub compiled: Compiled,
+    /// Whether the page says something otherwise than it was said, because that was decided.
+    pub is_reduced: bool,
+    /// The newest entry.
+    pub head: Option<Seq>,
+    warm: Warm,
+    stored: Stored,
+    contents: Contents,
+    is_open: bool,
+}
+
+/// What is known of a conversation and a reader after a call, if nobody else has written since.
+struct Warm {
+    version: u64,
+    log: Log,
+    reader: Reader,
+    row: ReaderRow,
+    before: Before,
+    /// When the last call was answered.
+    at: Millis,
+    beside: Option<Beside>,
+    calls: u32,
+    tokens: u64,
+}
+
+/// What is kept warm.
+#[derive(Default)]
+pub(super) struct Warmth {
+    kept: Mutex<Kept>,
+}
+
+#[derive(Default)]
+struct Kept {
+    of: HashMap<(At, ReaderName), (u64, Warm)>,
+    tokens: u64,
+    clock: u64,
+}
+
+impl Warmth {
+    /// Takes what is known of a conversation; nobody else gets it meanwhile.
+    fn take(&self, at: &At, reader: &ReaderName) -> Option<Warm> {
+        let mut kept = self.kept.lock().ok()?;
+        let (_, warm) = kept.of.remove(&(at.clone(), reader.clone()))?;
+        kept.tokens -= warm.tokens;
+        Some(warm)
+    }
+
+    fn put(&self, at: &At, reader: &ReaderName, warm: Warm) {
+        let Ok(mut kept) = self.kept.lock() else { return };
+        if warm.calls > WARM_CALLS_MAX || warm.tokens > WARM_TOKENS_MAX {
+            return;
+        }
+        kept.clock += 1;
+        kept.tokens += warm.tokens;
+        let now = kept.clock;
+        if let Some((_, old)) = kept.of.insert((at.clone(), reader.clone()), (now, warm)) {
+            kept.tokens -= old.tokens;
+        }
+        while kept.of.len() > WARM_MAX || kept.tokens > WARM_TOKENS_MAX {
+            let Some(oldest) = kept.of.iter().min_by_key(|(_, (used, _))| *used).map(|(key, _)| key.clone()) else {
+                return;
+            };
+            if let Some((_, old)) = kept.of.remove(&oldest) {
+                kept.tokens -= old.tokens;
+            }
+        }
+    }
+
+    /// Forgets everything: words may have been erased.
+    pub(super) fn forget(&self) {
+        if let Ok(mut kept) = self.kept.lock() {
+            *kept = Kept::default();
+        }
+    }
+}
+
+/// What came of beginning a call.
+#[expect(clippy::large_enum_variant, reason = "there is one for each call, and nearly all are made")]
+pub enum Beginning {
+    /// Its page was made.
+    Made(Begun),
+    /// What was said is on disk, but no page can be made of it for this call.
+    Unmade {
+        /// The newest entry.
+        head: Option<Seq>,
+        /// Why not.
+        why: Error,
+    },
+}
+
+/// Where an answer has gone.
+#[derive(Clone, Debug)]
+pub struct Finished {
+    /// The conversation: the one that was begun, or a fork of it, if somebody else has carried that one on meanwhile.
+    pub at: At,
+    /// Where it stands.
+    pub appended: Appended,
+    /// Whether it is a fork.
+    pub is_fork: bool,
+}
+
+/// A page that was made, and what it was made from.
+struct Paged {
+    compiled: Compiled,
+    edits: Vec<Edit>,
+    stored: Stored,
+    contents: Contents,
+    warm: Warm,
+}
+
+impl<S: Store> Engine<S> {
+    /// Finds places of logs by what identifies everything up to them.
+    pub async fn linked(&self, tenant: &Tenant, prefixes: Vec<Digest>) -> Result<Vec<Link>, Error> {
+        self.store().linked(tenant, prefixes).await
+    }
+
+    /// Appends what a client says, plans, records what was decided, and compiles the page. A conversation that doesn't
+    /// end with the entry that it is to go behind is an error, and nothing is written.
+    pub async fn begin(&self, at: &At, saying: Saying, call: &Call) -> Result<Beginning, Error> {
+        let known = match &saying.behind {
+            Behind::Nothing(opening) => Some(Warm::new(opening, call)),
+            Behind::Head(head) => self.inner.warmth.take(at, &call.reader).filter(|warm| warm.log.head() == *head),
+            Behind::Fork { .. } => None,
+        };
+        let (head, mut known) = self.say(at, saying, known).await?;
+        for _ in 0..TRIES_MAX {
+            let paged = match self.page(at, call, known.take()).await? {
+                Ok(paged) => paged,
+                Err(why) => return Ok(Beginning::Unmade { head, why: why.into() }),
+            };
+            match self.decided(at, call, paged).await {
+                Err(error) if error.is_conflict() => continue,
+                Ok(begun) => return Ok(Beginning::Made(begun)),
+                Err(error) => return Err(error),
+            }
+        }
+        Err(too_busy())
+    }
+
+    /// Appends something that is said without a call, and returns the newest entry.
+    pub async fn add(&self, at: &At, saying: Saying) -> Result<Option<Seq>, Error> {
+        Ok(self.say(at, saying, None).await?.0)
+    }
+
+    /// Appends what is said, and returns the newest entry, and what is known now.
+    async fn say(&self, at: &At, saying: Saying, known: Option<Warm>) -> Result<(Option<Seq>, Option<Warm>), Error> {
+        let Saying { entries, behind, links } = saying;
+        let create = self.created(at, &behind).await?;
+        let expect = match &behind {
+            Behind::Nothing(_) => Expect::Head(None),
+            Behind::Head(head) => Expect::Head(*head),
+            Behind::Fork { upto, .. } => Expect::Head(*upto),
+        };
+        let append = |rows, version| Batch {
+            expect,
+            key: None,
+            rows,
+            at: now(),
+            records: Vec::new(),
+            version,
+            links: links.clone(),
+            create: create.clone(),
+        };
+        if let Some(mut warm) = known {
+            let rows = warm.append(&entries)?;
+            let version = create.is_none().then_some(warm.version);
+            match self.store().append(&at.tenant, &at.conversation, append(rows, version)).await {
+                Ok(appended) => {
+                    warm.version += 1;
+                    self.inner.changed.notify_waiters();
+                    return Ok((appended.last, Some(warm)));
+                }
+                // Somebody else has written: all is read again.
+                Err(error) if error.is_conflict() && version.is_some() => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let counter = match &create {
+            Some(new) => super::counter_named(&new.tokenizer)?,
+            None => self.counter_of(at).await?,
+        };
+        let rows = body::counted(entries, &counter)?;
+        let appended = self.store().append(&at.tenant, &at.conversation, append(rows, None)).await?;
+        self.inner.changed.notify_waiters();
+        Ok((appended.last, None))
+    }
+
+    /// The conversation that is made for something that is said.
+    async fn created(&self, at: &At, behind: &Behind) -> Result<Option<Box<NewConversation>>, Error> {
+        let id = at.conversation.clone();
+        Ok(match behind {
+            Behind::Head(_) => None,
+            Behind::Nothing(opening) => Some(Box::new(super::new_conversation(id, opening.clone()))),
+            Behind::Fork { of, upto } => {
+                let parent = self.conversation(&At { conversation: of.clone(), ..at.clone() }).await?;
+                let from = Some(ForkPoint { conversation: of.clone(), upto: *upto });
+                let crate::Conversation { tokenizer, title, meta, .. } = parent;
+                Some(Box::new(NewConversation { id, tokenizer, title, meta, at: now(), from }))
+            }
+        })
+    }
+
+    /// Makes the page: of what is known, if that is enough, else of what is read.
+    async fn page(&self, at: &At, call: &Call, known: Option<Warm>) -> Result<Result<Paged, recto::Error>, Error> {
+        if let Some(mut warm) = known {
+            if let Some((_, idle)) = &mut warm.before.last {
+                *idle = now().0.saturating_sub(warm.at.0).max(0) as u64 / 1_000;
+            }
+            let calling = Calling { call, session: None, before: &warm.before };
+            let material = Material::of(calling, warm.log.counter(), &warm.log, warm.beside.as_ref())?;
+            let made = planned(&material.request(&warm.log, &warm.reader));
+            if warm.log.missing().is_empty() && warm.reader.missing().is_empty() {
+                let (compiled, edits) = match made {
+                    Ok(made) => made,
+                    Err(why) => return Ok(Err(why)),
+                };
+                let (stored, contents) = Stored::of(calling, &compiled.receipt, warm.beside.as_ref());
+                let beside = Some(material.beside(stored.clone()));
+                return Ok(Ok(Paged { compiled, edits, stored, contents, warm: Warm { beside, ..warm } }));
+            }
+        }
+        let Read { made, log, reader, row, before, version } = self.reading(at, call, None, planned).await?;
+        let (compiled, edits) = match made {
+            Ok(made) => made,
+            Err(why) => return Ok(Err(why)),
+        };
+        let calling = Calling { call, session: None, before: &before };
+        let (stored, contents) = Stored::of(calling, &compiled.receipt, None);
+        let beside = Some(Material::of(calling, log.counter(), &log, None)?.beside(stored.clone()));
+        let warm = Warm { version, log, reader, row, before, at: now(), beside, calls: 0, tokens: 0 };
+        Ok(Ok(Paged { compiled, edits, stored, contents, warm }))
+    }
+
+    /// Records what was decided for a page. Where nothing was, the call is recorded when it is answered.
+    async fn decided(&self, at: &At, call: &Call, paged: Paged) -> Result<Begun, Error> {
+        let Paged { compiled, edits, stored, mut contents, mut warm } = paged;
+        let is_open = !edits.is_empty();
+        if is_open {
+            let ticket = ticket_digest(&compiled.receipt.ticket);
+            let open = OpenCall { ticket, turn: warm.row.turns, receipt: stored.text()?, input: None };
+            let policy = call.policy.digest();
+            let commit = Commit {
+                expect: warm.row,
+                decisions: lens::written(&edits, policy, warm.row),
+                contents: std::mem::take(&mut contents),
+                turns: Vec::new(),
+                erase: self.expired(at, call, &edits).await?,
+                open: Some(open),
+                records: Vec::new(),
+                at: now(),
+            };
+            self.store().commit(&at.tenant, &at.conversation, &call.reader, commit).await?;
+            warm.version += 1;
+            warm.row.ordinal += edits.len() as u64;
+            warm.reader.commit(edits, policy);
+            self.inner.changed.notify_waiters();
+        }
+        let is_reduced = warm.reader.decisions().iter().any(|it| it.reverted.is_none() && reduces(&it.edit.change));
+        let head = compiled.receipt.ticket.head;
+        Ok(Begun { at: at.clone(), compiled, is_reduced, head, warm, stored, contents, is_open })
+    }
+
+    /// Records the answer to a call that was begun. If somebody else has carried the conversation on meanwhile, the
+    /// answer goes to a fork of this name, so that nothing is mixed and nothing lost.
+    pub async fn finish(&self, begun: Begun, answer: Answer, fork: ConversationId) -> Result<Finished, Error> {
+        let Begun { at, compiled, head, mut warm, mut stored, contents, is_open, .. } = begun;
+        let Ticket { reader, turn, less, .. } = compiled.receipt.ticket.clone();
+        let reader = ReaderName::from(reader);
+        (stored.reported, stored.used) = (answer.reported, answer.used);
+        let rows = warm.append(&answer.entries)?;
+        let spared = warm.reader.spared() + less;
+        let turn = TurnRow { turn: turn.0, head, spared, receipt: stored.text()?, at: now() };
+        let produced = Batch {
+            expect: Expect::Head(head),
+            key: None,
+            rows,
+            at: now(),
+            records: Vec::new(),
+            version: None,
+            links: answer.links.clone(),
+            create: None,
+        };
+        let unopened = (!is_open).then_some(Unopened { expect: warm.row, contents });
+        let ticket = ticket_digest(&compiled.receipt.ticket);
+        let acknowledge = Acknowledge { ticket, unopened, turn, produced };
+        let appended = match self.store().acknowledge(&at.tenant, &at.conversation, &reader, acknowledge).await {
+            Ok(appended) => appended,
+            Err(error) if error.is_conflict() || error.is_head_moved() => {
+                return self.elsewhere(&at, head, answer, fork).await;
+            }
+            Err(error) => return Err(error),
+        };
+        self.inner.changed.notify_waiters();
+        warm.acknowledged(compiled, answer.reported);
+        self.inner.warmth.put(&at, &reader, warm);
+        Ok(Finished { at, appended, is_fork: false })
+    }
+
+    /// Forgets a call that came to nothing; what was said and decided stays.
+    pub async fn leave(&self, begun: Begun) -> Result<(), Error> {
+        let Begun { at, compiled, warm, is_open, .. } = begun;
+        if is_open {
+            self.abandon(&at, &compiled.receipt.ticket).await?;
+        } else {
+            let reader = ReaderName::from(compiled.receipt.ticket.reader.clone());
+            self.inner.warmth.put(&at, &reader, warm);
+        }
+        Ok(())
+    }
+
+    async fn elsewhere(
+        &self,
+        at: &At,
+        upto: Option<Seq>,
+        answer: Answer,
+        fork: ConversationId,
+    ) -> Result<Finished, Error> {
+        let behind = Behind::Fork { of: at.conversation.clone(), upto };
+        let at = At { conversation: fork, ..at.clone() };
+        let saying = Saying { entries: answer.entries, behind, links: answer.links };
+        let (last, _) = self.say(&at, saying, None).await?;
+        Ok(Finished { at, appended: Appended { first: last, last, is_repeated: false }, is_fork: true })
+    }
+}
+
+impl Warm {
+    /// What is known of a conversation that is about to be made.
+    fn new(opening: &Opening, call: &Call) -> Warm {
+        let tokenizer = opening.tokenizer.unwrap_or(Tokenizer::O200k);
+        Warm {
+            version: 1,
+            log: Log::counted_by(tokenizer),
+            reader: Reader::new(call.reader.text().clone()),
+            row: ReaderRow::default(),
+            before: Before::default(),
+            at: now(),
+            beside: None,
+            calls: 0,
+            tokens: 0,
+        }
+    }
+
+    /// Counts entries behind the log, and writes them down.
+    fn append(&mut self, entries: &[Entry]) -> Result<Vec<crate::store::NewRow>, Error> {
+        let mut log = self.log.clone();
+        let mut rows = Vec::with_capacity(entries.len());
+        for entry in entries {
+            let seq = log.append(entry.clone())?;
+            rows.push(body::written(log.get(seq).expect("it was just appended")));
+        }
+        self.log = log;
+        Ok(rows)
+    }
+
+    /// Goes on to the next call.
+    fn acknowledged(&mut self, compiled: Compiled, reported: Option<Tokens>) {
+        let Compiled { page, receipt } = compiled;
+        // It can't be refused: the store has taken it.
+        drop(self.reader.acknowledge(&receipt.ticket));
+        let model: Text = receipt.target;
+        self.before = Before { page: Some(page), reported, last: Some((model, 0)) };
+        self.row.turns += 1;
+        self.version += 1;
+        self.at = now();
+        self.calls += 1;
+        self.tokens = self.log.tally().sums().tokens.0;
+    }
+}
+
+/// Whether a change makes a page say something otherwise than it was said.
+fn reduces(change: &Change) -> bool {
+    !matches!(change, Change::Pin(_) | Change::Cut { .. } | Change::Settle { .. } | Change::Expand { .. })
+}
