@@ -1,7 +1,9 @@
 //! What can be asked for on the command line.
 
+mod keys; // who may ask the server
 mod pages; // which pages, of which conversations
 mod run; // carrying a conversation on
+mod serve; // the server
 mod settings; // for which model, by which policy
 mod stored; // what can be done with conversations that are kept
 mod values; // how values are spelled
@@ -10,14 +12,16 @@ use clap::{Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 use std::path::PathBuf;
 
+pub(crate) use keys::{AddKeyArgs, KeysCommand, ListKeysArgs, RevokeKeyArgs};
 pub(crate) use pages::{ConvertArgs, PageArgs, ReplayArgs, ValidateArgs};
 pub(crate) use run::RunArgs;
+pub(crate) use serve::ServeArgs;
 pub(crate) use settings::{ConfigArgs, ModelsArgs, PolicyCommand, SettingsArgs, TargetArgs};
 pub(crate) use stored::{
     BackupArgs, DecisionsArgs, DoctorArgs, EraseArgs, ExpandArgs, ExportArgs, ForkArgs, ImportArgs, ListArgs, PinArgs,
     RestoreArgs, RevertArgs, ShowArgs, StoreArgs, TurnsArgs,
 };
-pub(crate) use values::tokens;
+pub(crate) use values::{address, tokens};
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -28,6 +32,7 @@ Examples:
   recto convert session.jsonl --to openai_responses > body.json
   recto import transcripts/ && recto list
   recto run --with claude-code monday 'Go on.'
+  recto serve
 
 Data goes to stdout, everything else to stderr. After an error stdout is empty, except for what
 `replay` could do before it (pages that `--pages -` wrote, and the table if some pages don't fit),
@@ -44,8 +49,8 @@ The store is one file: the one that --store names, else RECTO_STORE, else `path`
 the configuration, else recto/recto.db in the user's data folder ($XDG_DATA_HOME, else
 ~/.local/share). `import` makes it. It is for its owner's eyes alone.
 
-Recto reports nothing to anybody. Only `recto run` talks to others: to the model or the program that
-it is given; all other commands open no connections.
+Recto reports nothing to anybody. Only `recto run` and `recto serve` talk to others: to the model or
+the program that they are given, and to who asks; all other commands open no connections.
 
 Every error has a code: `recto help R0301` explains one, `recto help errors` lists them.
 
@@ -103,6 +108,15 @@ pub(crate) enum Command {
     /// Carry a kept conversation on, with Claude Code, Codex or a model.
     #[command(after_help = run::RUN_AFTER_HELP)]
     Run(RunArgs),
+    /// Take the requests of agents, and send pages instead: change their base URL, and nothing else.
+    #[command(after_help = serve::SERVE_AFTER_HELP)]
+    Serve(ServeArgs),
+    /// Make, list or revoke keys for the server.
+    #[command(after_help = keys::KEYS_AFTER_HELP, disable_help_subcommand = true)]
+    Keys {
+        #[command(subcommand)]
+        command: KeysCommand,
+    },
     /// Keep conversations: of files, folders or exports; what is there already is not added again.
     #[command(after_help = stored::IMPORT_AFTER_HELP)]
     Import(ImportArgs),

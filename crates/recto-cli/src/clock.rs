@@ -42,6 +42,12 @@ impl Moment {
     }
 }
 
+/// Returns a moment as tables show it, to the minute.
+pub(crate) fn minute(at: Millis) -> String {
+    let Moment { year, month, day, hour, minute, .. } = Moment::of(at);
+    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}")
+}
+
 /// The number of a day, written as year-month-day, from the first of January 1970.
 fn day_of(date: &str) -> Option<i64> {
     let is_number = |part: &str| part.len() <= 4 && part.bytes().all(|byte| byte.is_ascii_digit());

@@ -116,6 +116,12 @@ codes! {
         "$ recto run --with codex sunday Hi --store kept.db --config slow.toml\nCodex 0.200.0\nstore: kept.db\nerror[R0116]: \
          slow printed nothing for 1s and was ended\nhint: check that it reaches its provider, or raise the limit",
         "Try again, or raise the limit in recto.toml: `recto help config` names the keys.";
+    CannotListen = 117, "the server cannot listen",
+        "The system refused the address; most often another server listens there already. The cause is what the system \
+         said.",
+        "error[R0117]: cannot listen at 127.0.0.1:7676\ncause: Address already in use (os error 98)\nhint: another server \
+         may listen there already; --listen names another address, and port 0 is any that is free",
+        "End the other server, or take another address with `--listen` or `listen` under [server] in recto.toml.";
     UnknownArgument = 201, "an unknown command, option or topic",
         "The command line holds a word that means nothing at its place.",
         "$ recto explian chat.json\nerror[R0201]: unrecognized subcommand 'explian'",
@@ -246,6 +252,11 @@ codes! {
         "$ recto run --with glm-5.3 sunday Hi\nerror[R0325]: no upstream answers for model \"glm-5.3\"\nhint: add `models = \
          [\"glm-5.3\"]` to an [upstream.NAME] in recto.toml",
         "Add an [upstream.NAME] to recto.toml, as `recto help config` shows.";
+    Unguarded = 326, "an address that others reach, and no keys",
+        "Whoever reaches the server could read and write everything, so it does not start.",
+        "$ recto serve --listen 0.0.0.0:0 --store kept.db\nstore: kept.db\nerror[R0326]: 0.0.0.0:0 can be reached by others, and \
+         there are no keys\nhint: make a key with `recto keys add NAME`, or listen at 127.0.0.1",
+        "Make a key with `recto keys add`, or listen at an address of this machine alone.";
     BadToml = 330, "a configuration file that is not TOML",
         "The file breaks TOML's own rules at the place that is told.",
         "$ recto explain chat.json --config open.toml\nerror[R0330]: cannot use open.toml\ncause: line 2, column 14: \

@@ -4,6 +4,7 @@ mod file; // one file, read with positions
 mod lookup; // where files are looked for
 mod place; // where the store is
 mod programs; // how programs are run
+mod server; // how the server listens, and what it takes
 mod upstream; // who answers for a model
 
 use crate::args::SettingsArgs;
@@ -19,10 +20,11 @@ use std::path::{Path, PathBuf};
 
 pub(crate) use lookup::{ChosenBy, Looked};
 pub(crate) use programs::{ProgramLayer, ProgramSettings};
+pub(crate) use server::{ServerLayer, ServerSettings};
 pub(crate) use upstream::UpstreamLayer;
 
 /// What the configuration files say together.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Config {
     /// What they set.
     pub(crate) layer: Layer,
@@ -48,6 +50,7 @@ pub(crate) struct Layer {
     pub(crate) upstreams: Vec<UpstreamLayer>,
     /// Programs, by name.
     pub(crate) programs: BTreeMap<&'static str, ProgramLayer>,
+    pub(crate) server: ServerLayer,
 }
 
 /// What one file says.
@@ -143,6 +146,7 @@ impl Layer {
             colour: self.colour.or(lower.colour),
             upstreams: UpstreamLayer::all_over(self.upstreams, lower.upstreams),
             programs,
+            server: self.server.over(lower.server),
         }
     }
 }

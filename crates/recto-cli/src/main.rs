@@ -14,6 +14,8 @@ mod subject; // one conversation, counted, and the page that was asked for
 
 mod body; // request bodies, checked before anybody sees them
 
+mod server; // the gateway over HTTP
+
 mod commands; // one file each: arguments, one call, print
 
 mod entries; // what entries say, for people
@@ -58,6 +60,8 @@ fn configured(cli: &Cli) -> Result<Config, Failure> {
         | Command::Replay(_)
         | Command::Convert(_)
         | Command::Run(_)
+        | Command::Serve(_)
+        | Command::Keys { .. }
         | Command::Import(_)
         | Command::List(_)
         | Command::Show(_)
@@ -91,6 +95,8 @@ fn run(command: &Command, config: &Config) -> Result<(), Failure> {
         Command::Convert(args) => commands::convert::run(args, config),
         Command::Validate(args) => commands::validate::run(args),
         Command::Run(args) => commands::run::run(args, config),
+        Command::Serve(args) => commands::serve::run(args, config),
+        Command::Keys { command } => commands::keys::run(command, config),
         Command::Import(args) => commands::import::run(args, config),
         Command::List(args) => commands::list::run(args, config),
         Command::Show(args) => commands::show::run(args, config),

@@ -19,7 +19,7 @@ pub(crate) const EVAL: &str = "eval";
 const NEAR_MAX: usize = 3;
 
 /// All models, with those of the configuration files.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Models {
     /// `None` is the built-in catalogue as it is.
     catalogue: Option<Catalogue>,

@@ -24,6 +24,13 @@ A configuration file, with every key there is:
   [store]
   path = \"recto.db\"         # as --store; relative to this file
 
+  [server]                  # `recto serve`
+  listen = \"127.0.0.1:7676\" # as --listen
+  hosts = [\"recto.test\"]    # names it is reached under, besides those of this machine
+  shutdown_seconds = 30     # how long requests may go on after it was told to end
+  body_mib = 64             # the largest request
+  requests_per_tenant = 256 # how many of a tenant are answered at once
+
   [output]
   color = \"auto\"            # auto: on a terminal; always: also elsewhere; never
 
@@ -31,12 +38,18 @@ A configuration file, with every key there is:
   url = \"https://api.openai.com/v1\"   # what the provider documents as its base URL
   wire = \"openai_responses\" # the format it is spoken to in
   key_env = \"OPENAI_API_KEY\"          # the NAME of the variable that holds the key
+  client_key = \"replace\"   # whose key goes with a request to `recto serve`: the one of key_env, or
+                            # pass: the client's; without it, that of key_env where it is set
   remember = \"no\"           # openai_responses: the provider keeps each response, or a conversation
   models = [\"gpt-*\"]        # which models go there; without it, those of the provider of its name
   ca = \"own.pem\"            # certificates to trust besides the system's; relative to this file
   plain_http = false        # true: also beyond this machine it may go unencrypted
-  timeout_seconds = 600     # for a whole answer
+  timeout_seconds = 600     # for a whole answer; to a client of `recto serve`, until it begins, and
+                            # then between two pieces
+  forward_timeout_seconds = 21600       # for a whole answer to a client of `recto serve`
   retries = 2               # how often a request is sent again, where that is safe
+  [upstream.openai.headers] # what goes with every request, and wins over a client's; never shown
+  openai-organization = \"org-1\"
 
   [programs.codex]          # and [programs.claude_code]
   path = \"bin/codex\"        # relative to this file; without it, looked for on PATH
@@ -60,9 +73,11 @@ With --json one object is printed:
               its origin: default, file (with file and line), environment (with variable) or option
               (with option)
   store       path, likewise (null: nothing says where the user's data folder is)
+  server      listen, hosts, shutdown_seconds, body_mib, requests_per_tenant
   output      color, likewise
   upstream    for each provider, in the order they are asked for a model: name, url, wire, key_env,
-              remember, ca, models, plain_http, timeout_seconds, retries, and its origin
+              client_key (null: see above), headers (their names), remember, ca, models, plain_http,
+              timeout_seconds, forward_timeout_seconds, retries, and its origin
   programs    for each: name, path, model, arguments, turn_limit_seconds, silence_limit_seconds
   models      own: for each model that files speak of, its name and where the nearest speaks of it
   chosen_by   what decided which files are read: search, option or environment

@@ -5,6 +5,7 @@ use recto::entry::Seq;
 use recto::transcript::Format;
 use recto::wire::Wire;
 use recto::{Span, Tokenizer, Tokens};
+use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 
 /// The wires, by name.
@@ -72,6 +73,13 @@ pub(super) fn range(text: &str) -> Result<RangeInclusive<usize>, String> {
     range.map(|(first, last)| first..=last).ok_or_else(|| "expected a range such as 10-20".into())
 }
 
+/// Reads an address to listen at: `127.0.0.1:7676`, `[::1]:7676`, or `localhost:7676`.
+pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
+    let numeric = text.strip_prefix("localhost:").map(|port| format!("127.0.0.1:{port}"));
+    let wrong = |_| "expected an address and a port such as 127.0.0.1:7676 or [::1]:7676".to_string();
+    numeric.as_deref().unwrap_or(text).parse().map_err(wrong)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -107,6 +115,15 @@ mod tests {
         assert_eq!((range("3"), range("10-20")), (Ok(3..=3), Ok(10..=20)));
         for text in ["", "-", "x", "9-5", "1-", "-1", "1-2-3", "+1", "99999999999999999999"] {
             assert!(span(text).is_err() && range(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn addresses_have_a_port() {
+        assert_eq!(address("localhost:80"), Ok(([127, 0, 0, 1], 80).into()));
+        assert_eq!(address("[::1]:0").map(|it| it.port()), Ok(0));
+        for text in ["", "7676", ":7676", "127.0.0.1", "localhost", "::1:80", "recto.test:80", "127.0.0.1:70000"] {
+            assert!(address(text).is_err(), "{text}");
         }
     }
 }

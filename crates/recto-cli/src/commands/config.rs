@@ -1,7 +1,7 @@
 //! `recto config`: which settings hold here, and why.
 
 use crate::args::ConfigArgs;
-use crate::config::{ChosenBy, Config, Layer, Origin, ProgramSettings, Set, UpstreamLayer};
+use crate::config::{ChosenBy, Config, Layer, Origin, ProgramSettings, ServerSettings, Set, UpstreamLayer};
 use crate::failure::Failure;
 use crate::models::Own;
 use crate::paint::Colour;
@@ -10,7 +10,9 @@ use crate::table::{self, Side};
 use crate::talk;
 use recto::wire::Wire;
 use recto::{Policy, Tokens};
+use recto_engine::upstream::ClientKey;
 use serde::Serialize;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// Prints the settings that hold with these options.
@@ -25,6 +27,7 @@ pub(crate) fn run(args: &ConfigArgs, config: &Config) -> Result<(), Failure> {
 struct Output {
     defaults: Defaults,
     store: Kept,
+    server: ServerOutput,
     output: Look,
     upstream: Vec<UpstreamOutput>,
     programs: Vec<ProgramOutput>,
@@ -49,22 +52,34 @@ struct Kept {
 }
 
 #[derive(Serialize)]
+struct ServerOutput {
+    listen: SocketAddr,
+    hosts: Vec<String>,
+    shutdown_seconds: u64,
+    body_mib: usize,
+    requests_per_tenant: usize,
+}
+
+#[derive(Serialize)]
 struct Look {
     color: Value<&'static str>,
 }
 
-/// A provider; of its key, the name of the variable alone.
+/// A provider; of its key, the name of the variable alone, and of headers their names.
 #[derive(Serialize)]
 struct UpstreamOutput {
     name: String,
     url: Option<String>,
     wire: Option<Wire>,
     key_env: Option<String>,
+    client_key: Option<&'static str>,
+    headers: Vec<String>,
     remember: &'static str,
     ca: Option<String>,
     models: Option<Vec<String>>,
     plain_http: bool,
     timeout_seconds: u64,
+    forward_timeout_seconds: u64,
     retries: u32,
     #[serde(flatten)]
     origin: OriginOutput,
@@ -150,6 +165,7 @@ impl Output {
             store: Kept {
                 path: maybe(store.map(|it| Set { value: it.value.display().to_string(), origin: it.origin })),
             },
+            server: ServerOutput::of(config.server()),
             output: Look { color: Value::of(Colour::name(colour), &origin) },
             upstream: config.upstreams().iter().map(UpstreamOutput::of).collect(),
             programs: config.programs().into_iter().map(ProgramOutput::of).collect(),
@@ -196,10 +212,32 @@ impl Output {
         let programs = format!("programs:\n{}", programs.join("\n"));
         let upstream = UpstreamOutput::table(&self.upstream);
         format!(
-            "{values}\n\n{upstream}\n\n{programs}\n\n{}\n\n{why}:\n{}",
+            "{values}\n\n{}\n\n{upstream}\n\n{programs}\n\n{}\n\n{why}:\n{}",
+            self.server.told(),
             self.models.told(),
             files.collect::<Vec<_>>().join("\n")
         )
+    }
+}
+
+impl ServerOutput {
+    fn of(settings: ServerSettings) -> ServerOutput {
+        ServerOutput {
+            listen: settings.listen,
+            hosts: settings.hosts,
+            shutdown_seconds: settings.shutdown.as_secs(),
+            body_mib: settings.body_bytes_max >> 20,
+            requests_per_tenant: settings.requests_per_tenant,
+        }
+    }
+
+    fn told(&self) -> String {
+        let ServerOutput { listen, hosts, shutdown_seconds, body_mib, requests_per_tenant } = self;
+        let hosts = if hosts.is_empty() { "none".into() } else { hosts.join(", ") };
+        talk::harmless(&format!(
+            "server: listens at {listen}; other hosts: {hosts}; bodies up to {body_mib} MiB, {requests_per_tenant} requests \
+             of a tenant at once, {shutdown_seconds} s to end"
+        ))
     }
 }
 
@@ -212,11 +250,14 @@ impl UpstreamOutput {
             url: layer.url.as_ref().map(|set| set.value.clone()),
             wire: layer.wire.as_ref().map(|set| set.value),
             key_env: settings.key_env,
+            client_key: settings.client_key.map(ClientKey::name),
+            headers: settings.headers.into_keys().collect(),
             remember: settings.remember.name(),
             ca: settings.ca.map(|path| path.display().to_string()),
             models: layer.models.as_ref().map(|set| set.value.clone()),
             plain_http: settings.plain_http,
             timeout_seconds: settings.limits.whole.as_secs(),
+            forward_timeout_seconds: settings.limits.forwarded.as_secs(),
             retries: settings.retries_max,
             origin,
             told,

@@ -52,6 +52,7 @@ What to try next, in the folder of the repository
   recto list                              what is kept; `recto explain NAME`, `recto show NAME` and others
                                           take these names
   recto compile YOUR.json --input 'Next?' the next page of a conversation of your own
+  recto serve --demo                      the gateway, with this conversation: any agent's base URL can be its
   recto replay YOUR.jsonl --policy safe,default,frugal
                                           what whole conversations would have cost, and what their pages forgot
   recto --help                            all commands, and the exit codes";
@@ -61,12 +62,27 @@ pub(crate) fn run() -> Result<(), Failure> {
     talk::text(&story()?)
 }
 
-fn story() -> Result<String, Failure> {
-    let model = || Target::named("gpt-4o").ok_or_else(|| Failure::of(Code::Defect, "gpt-4o is not built in"));
+/// Has an engine go through the bundled conversation, so that a server has something to show.
+pub(crate) async fn load(engine: &Engine<Memory>) -> Result<(), Failure> {
     let conversation = bundled()?;
+    Lived::of(engine, NAME, &conversation, &small(&conversation)?).await?;
+    Ok(())
+}
+
+fn model() -> Result<Target, Failure> {
+    Target::named("gpt-4o").ok_or_else(|| Failure::of(Code::Defect, "gpt-4o is not built in"))
+}
+
+/// The calls of a model with the smaller window.
+fn small(conversation: &Conversation) -> Result<Call, Failure> {
     let tools = conversation.tools.clone();
-    let whole = Call { tools: tools.clone(), ..Call::new(READER, Policy::safe(), model()?) };
-    let small = Call { tools, ..Call::new(READER, Policy::usual(), model()?.with_window(Some(SMALL))) };
+    Ok(Call { tools, ..Call::new(READER, Policy::usual(), model()?.with_window(Some(SMALL))) })
+}
+
+fn story() -> Result<String, Failure> {
+    let conversation = bundled()?;
+    let whole = Call { tools: conversation.tools.clone(), ..Call::new(READER, Policy::safe(), model()?) };
+    let small = small(&conversation)?;
     let waiting = Waiting::new()?;
     // In memory, so that nothing stays behind.
     let engine = Engine::over(Memory::default());

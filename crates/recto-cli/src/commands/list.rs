@@ -1,12 +1,11 @@
 //! `recto list`: the conversations that are kept.
 
 use crate::args::ListArgs;
-use crate::clock::Moment;
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::kept::Kept;
 use crate::table::{self, Side};
-use crate::{entries, talk};
+use crate::{clock, entries, talk};
 use recto::entry::Millis;
 use recto::{Role, Seq, Tokens};
 use recto_engine::store::ForkPoint;
@@ -97,7 +96,7 @@ impl Output {
         rows.extend(self.conversations.iter().map(|row| {
             let name = table::cut(&talk::harmless(row.conversation.as_str()), NAME_WIDTH_MAX);
             let title = table::cut(&talk::harmless(&row.title.replace('\n', " ")), TITLE_WIDTH_MAX);
-            [name, row.entries.to_string(), row.tokens.to_string(), day(row.updated), title]
+            [name, row.entries.to_string(), row.tokens.to_string(), clock::minute(row.updated), title]
         }));
         let lines = table::aligned(&rows, [Side::Left, Side::Right, Side::Right, Side::Left, Side::Left]);
         if !self.more {
@@ -106,9 +105,4 @@ impl Output {
         let last = self.conversations.last().map_or("", |row| row.conversation.as_str());
         format!("{lines}\n\nthere are more: --limit, or --after {last:?}")
     }
-}
-
-fn day(at: Millis) -> String {
-    let Moment { year, month, day, hour, minute, .. } = Moment::of(at);
-    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}")
 }

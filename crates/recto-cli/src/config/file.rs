@@ -14,13 +14,22 @@ use recto::error::Place;
 use recto::target::Catalogue;
 use recto::wire::Wire;
 use serde::Deserialize;
+use std::net::SocketAddr;
+use std::ops::RangeInclusive;
 use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 /// Tables and their keys.
-const KEYS: [(&str, &[&str]); 3] =
-    [("defaults", &["for", "wire", "window", "reserve", "policy"]), ("store", &["path"]), ("output", &["color"])];
+const KEYS: [(&str, &[&str]); 4] = [
+    ("defaults", &["for", "wire", "window", "reserve", "policy"]),
+    ("store", &["path"]),
+    ("server", &["listen", "hosts", "shutdown_seconds", "body_mib", "requests_per_tenant"]),
+    ("output", &["color"]),
+];
+const SHUTDOWN_SECONDS: RangeInclusive<u32> = 0..=3_600;
+const BODY_MIB: RangeInclusive<u32> = 1..=1_024;
+const REQUESTS_PER_TENANT: RangeInclusive<u32> = 1..=100_000;
 /// Tables of models; their keys are those of the catalogue.
 const OF_MODELS: [&str; 2] = ["models", "profiles"];
 
@@ -108,6 +117,13 @@ impl Reading<'_> {
             ("defaults", "window") => layer.window = Some(self.size(value, key)?),
             ("defaults", "reserve") => layer.reserve = Some(self.size(value, key)?),
             ("store", "path") => layer.store = Some(self.string(value, key)?),
+            ("server", "listen") => layer.server.listen = Some(self.address(value, key)?),
+            ("server", "hosts") => layer.server.hosts = Some(self.strings(value, key)?),
+            ("server", "shutdown_seconds") => {
+                layer.server.shutdown_seconds = Some(self.number(value, key, SHUTDOWN_SECONDS)?);
+            }
+            ("server", "body_mib") => layer.server.body_mib = Some(self.number(value, key, BODY_MIB)?),
+            ("server", _) => layer.server.requests_per_tenant = Some(self.number(value, key, REQUESTS_PER_TENANT)?),
             _ => layer.colour = Some(self.colour(value, key)?),
         }
         Ok(())
@@ -130,6 +146,14 @@ impl Reading<'_> {
         let shown = || self.text.get(value.span()).unwrap_or_default();
         let tokens = tokens.ok_or_else(|| self.bad(value, format!("{key} can't be {}", shown()), A_SIZE))?;
         Ok(self.found(value, tokens))
+    }
+
+    fn address(&self, value: &Spanned<DeValue<'_>>, key: &str) -> Result<Set<SocketAddr>, Failure> {
+        let text = self.string(value, key)?.value;
+        match args::address(&text) {
+            Ok(address) => Ok(self.found(value, address)),
+            Err(expected) => Err(self.bad(value, format!("{key} can't be {text:?}"), &expected)),
+        }
     }
 
     fn wire(&self, value: &Spanned<DeValue<'_>>, key: &str) -> Result<Set<Wire>, Failure> {
@@ -174,7 +198,7 @@ impl Reading<'_> {
             None => {
                 let tables = KEYS.iter().map(|(table, _)| *table).chain(OF_MODELS).chain(named::NAMED);
                 failure.suggesting(name, tables).hinting(
-                    "known tables: [defaults], [store], [output], [upstream], [programs], [models], [profiles]",
+                    "known tables: [defaults], [store], [server], [output], [upstream], [programs], [models], [profiles]",
                 )
             }
         }

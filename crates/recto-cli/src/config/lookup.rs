@@ -7,7 +7,7 @@ const NAME: &str = "recto.toml";
 const VARIABLE: &str = "RECTO_CONFIG";
 
 /// A place where a file may be.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Looked {
     pub(crate) path: PathBuf,
     pub(crate) is_found: bool,

@@ -6,7 +6,9 @@ use crate::failure::Failure;
 use recto::Target;
 use recto::error::Place;
 use recto::wire::Wire;
-use recto_engine::upstream::{Remember, Settings, Upstream};
+use recto_engine::upstream::{ClientKey, Remember, Settings, Upstream};
+use std::collections::BTreeMap;
+use std::fmt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -24,13 +26,27 @@ pub(crate) struct UpstreamLayer {
     pub(crate) url: Option<Set<String>>,
     pub(crate) wire: Option<Set<Wire>>,
     pub(crate) key_env: Option<Set<String>>,
+    pub(crate) client_key: Option<Set<ClientKey>>,
+    /// What goes with every request, by its name in small letters.
+    pub(crate) headers: BTreeMap<String, Hidden>,
     pub(crate) remember: Option<Set<Remember>>,
     pub(crate) ca: Option<Set<String>>,
     /// Patterns of the models that go there.
     pub(crate) models: Option<Set<Vec<String>>>,
     pub(crate) plain_http: Option<Set<bool>>,
     pub(crate) timeout_seconds: Option<Set<u32>>,
+    pub(crate) forward_timeout_seconds: Option<Set<u32>>,
     pub(crate) retries: Option<Set<u32>>,
+}
+
+/// A text that is never shown.
+#[derive(Clone)]
+pub(crate) struct Hidden(pub(crate) String);
+
+impl fmt::Debug for Hidden {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("[hidden]")
+    }
 }
 
 impl UpstreamLayer {
@@ -41,11 +57,14 @@ impl UpstreamLayer {
             url: None,
             wire: None,
             key_env: None,
+            client_key: None,
+            headers: BTreeMap::new(),
             remember: None,
             ca: None,
             models: None,
             plain_http: None,
             timeout_seconds: None,
+            forward_timeout_seconds: None,
             retries: None,
         }
     }
@@ -57,11 +76,14 @@ impl UpstreamLayer {
             url: self.url.or(lower.url),
             wire: self.wire.or(lower.wire),
             key_env: self.key_env.or(lower.key_env),
+            client_key: self.client_key.or(lower.client_key),
+            headers: lower.headers.into_iter().chain(self.headers).collect(),
             remember: self.remember.or(lower.remember),
             ca: self.ca.or(lower.ca),
             models: self.models.or(lower.models),
             plain_http: self.plain_http.or(lower.plain_http),
             timeout_seconds: self.timeout_seconds.or(lower.timeout_seconds),
+            forward_timeout_seconds: self.forward_timeout_seconds.or(lower.forward_timeout_seconds),
             retries: self.retries.or(lower.retries),
         }
     }
@@ -117,14 +139,27 @@ impl UpstreamLayer {
         let url = of(&self.url).unwrap_or_default();
         let mut settings = Settings::new(&self.name.value, &url, of(&self.wire).unwrap_or(Wire::OpenaiChat));
         settings.key_env = of(&self.key_env);
+        settings.client_key = of(&self.client_key);
+        settings.headers = self.headers.iter().map(|(name, Hidden(value))| (name.clone(), value.clone())).collect();
         settings.remember = of(&self.remember).unwrap_or_default();
         settings.ca = self.ca.as_ref().map(Set::as_path);
         settings.plain_http = of(&self.plain_http).unwrap_or(settings.plain_http);
         settings.retries_max = of(&self.retries).unwrap_or(settings.retries_max);
-        if let Some(seconds) = of(&self.timeout_seconds) {
-            settings.limits.whole = Duration::from_secs(seconds.into());
+        let limits = &mut settings.limits;
+        let seconds = |set: &Option<Set<u32>>| of(set).map(|seconds| Duration::from_secs(seconds.into()));
+        if let Some(patience) = seconds(&self.timeout_seconds) {
+            (limits.first_byte, limits.silence, limits.whole) = (patience, patience, patience);
         }
+        limits.forwarded = seconds(&self.forward_timeout_seconds).unwrap_or(limits.forwarded);
         settings
+    }
+
+    /// Returns how it is reached for clients who may bring keys of their own: a key must be there only if somebody
+    /// asked for it.
+    pub(crate) fn forwarding(&self) -> Settings {
+        let is_asked_for = self.key_env.as_ref().is_some_and(|set| !matches!(set.origin, Origin::Default));
+        let settings = self.settings();
+        Settings { key_required: is_asked_for && settings.client_key != Some(ClientKey::Pass), ..settings }
     }
 }
 
@@ -153,17 +188,33 @@ impl Config {
         self.upstreams().iter().try_for_each(UpstreamLayer::check)
     }
 
+    /// Returns who answers for a model in a format: the first whose `models` name it, else the one that is called as its
+    /// provider, else the first of all that speak like that.
+    pub(crate) fn upstream_speaking(&self, wire: Wire, target: &Target) -> Option<UpstreamLayer> {
+        let is_anthropic = |wire: Wire| wire == Wire::Anthropic;
+        let own =
+            |layer: &UpstreamLayer| layer.wire.as_ref().map(|set| is_anthropic(set.value)) == Some(is_anthropic(wire));
+        let all: Vec<UpstreamLayer> = self.upstreams().into_iter().filter(own).collect();
+        let by = |wanted: By| all.iter().find(|it| it.takes(target) == Some(wanted));
+        by(By::Pattern).or_else(|| by(By::Provider)).or(all.first()).cloned()
+    }
+
     /// Returns who answers for a model: the first whose `models` name it, else the one that is called as its provider.
-    pub(crate) fn upstream_for(&self, target: &Target) -> Result<Upstream, Failure> {
+    pub(crate) fn upstream_layer_for(&self, target: &Target) -> Result<UpstreamLayer, Failure> {
         let all = self.upstreams();
         let by = |wanted: By| all.iter().find(|it| it.takes(target) == Some(wanted));
-        let Some(found) = by(By::Pattern).or_else(|| by(By::Provider)) else {
+        by(By::Pattern).or_else(|| by(By::Provider)).cloned().ok_or_else(|| {
             let (model, provider) = (&*target.name, &*target.provider);
             let what = format!("no upstream answers for model {model:?}");
-            return Err(Failure::of(Code::NoUpstream, what)
+            Failure::of(Code::NoUpstream, what)
                 .hinting(format!("add `models = [{model:?}]` to an [upstream.NAME] in recto.toml"))
-                .hinting(format!("or call it as the model's provider: [upstream.{provider}]")));
-        };
+                .hinting(format!("or call it as the model's provider: [upstream.{provider}]"))
+        })
+    }
+
+    /// Prepares for whoever answers for a model.
+    pub(crate) fn upstream_for(&self, target: &Target) -> Result<Upstream, Failure> {
+        let found = self.upstream_layer_for(target)?;
         Upstream::of(found.settings()).map_err(|error| found.name.blamed(error.into()))
     }
 }
@@ -252,15 +303,42 @@ mod tests {
     #[test]
     fn what_is_set_is_what_holds() {
         let text = "[upstream.openai]\nremember = 'conversation'\nca = 'own.pem'\ntimeout_seconds = 7\nretries = 0\n\
-                    url = 'http://example.com'\nplain_http = true";
+                    url = 'http://example.com'\nplain_http = true\nclient_key = 'pass'\n\
+                    forward_timeout_seconds = 9\n[upstream.openai.headers]\nX-Team = 'secret-value'";
         let config = config(text);
         let settings = config.upstreams()[0].settings();
         assert_eq!(settings.url, "http://example.com");
         assert_eq!((settings.remember, settings.retries_max), (Remember::Conversation, 0));
-        assert_eq!(settings.limits.whole, Duration::from_secs(7));
+        let limits = settings.limits;
+        assert_eq!([limits.first_byte, limits.silence, limits.whole], [Duration::from_secs(7); 3]);
+        assert_eq!((limits.forwarded, settings.client_key), (Duration::from_secs(9), Some(ClientKey::Pass)));
+        assert_eq!(settings.headers, [("x-team".to_string(), "secret-value".to_string())].into());
+        assert!(!format!("{:?}", config.layer.upstreams).contains("secret-value"));
         assert_eq!((settings.ca, settings.plain_http), (Some(PathBuf::from("own.pem")), true));
         assert_eq!(settings.key_env.as_deref(), Some("OPENAI_API_KEY"));
         assert_eq!(config.upstreams().len(), 2);
+    }
+
+    #[test]
+    fn clients_may_bring_the_key_of_an_upstream_unless_a_file_names_one() {
+        let text = "[upstream.openai]\nretries = 1\n[upstream.anthropic]\nkey_env = 'RECTO_NO_SUCH_KEY'";
+        let required = |text: &str, model: &str| {
+            let layer = config(text).upstream_layer_for(&target(model)).unwrap();
+            assert!(layer.settings().key_required, "whoever asks by himself needs it");
+            layer.forwarding().key_required
+        };
+        assert!(!required(text, "gpt-4o"));
+        assert!(required(text, "claude-opus-4-6"));
+        assert!(!required(&format!("{text}\nclient_key = 'pass'"), "claude-opus-4-6"));
+    }
+
+    #[test]
+    fn headers_of_a_nearer_file_are_added_to_those_of_a_farther_one() {
+        let nearer = config("[upstream.openai.headers]\nx-one = 'near'\n");
+        let farther = config("[upstream.openai.headers]\nX-One = 'far'\nX-Two = 'far'");
+        let all = Config { layer: nearer.layer.over(farther.layer), ..Config::default() }.upstreams();
+        let headers: Vec<(String, String)> = all[0].settings().headers.into_iter().collect();
+        assert_eq!(headers, [("x-one", "near"), ("x-two", "far")].map(|(name, value)| (name.into(), value.into())));
     }
 
     #[test]

@@ -3,10 +3,11 @@
 use super::{Key, Reading, in_order};
 use crate::codes::Code;
 use crate::config::programs::{PROGRAMS, ProgramLayer};
-use crate::config::upstream::UpstreamLayer;
+use crate::config::upstream::{Hidden, UpstreamLayer};
 use crate::config::{Layer, Set};
 use crate::failure::Failure;
-use recto_engine::upstream::Remember;
+use recto_engine::upstream::{ClientKey, Remember};
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use toml::Spanned;
 use toml::de::DeValue;
@@ -14,8 +15,20 @@ use toml::de::DeValue;
 /// Tables of tables.
 pub(super) const NAMED: [&str; 2] = ["upstream", "programs"];
 
-const UPSTREAM_KEYS: [&str; 9] =
-    ["url", "wire", "key_env", "remember", "ca", "models", "plain_http", "timeout_seconds", "retries"];
+const UPSTREAM_KEYS: [&str; 12] = [
+    "url",
+    "wire",
+    "key_env",
+    "client_key",
+    "headers",
+    "remember",
+    "ca",
+    "models",
+    "plain_http",
+    "timeout_seconds",
+    "forward_timeout_seconds",
+    "retries",
+];
 const PROGRAM_KEYS: [&str; 5] = ["path", "model", "arguments", "turn_limit_seconds", "silence_limit_seconds"];
 const SECONDS: RangeInclusive<u32> = 1..=86_400;
 const RETRIES: RangeInclusive<u32> = 0..=10;
@@ -48,11 +61,14 @@ impl Reading<'_> {
                 "url" => upstream.url = Some(self.string(value, key)?),
                 "wire" => upstream.wire = Some(self.wire(value, key)?),
                 "key_env" => upstream.key_env = Some(self.variable(value, key)?),
-                "remember" => upstream.remember = Some(self.remember(value, key)?),
+                "client_key" => upstream.client_key = Some(self.one_of(value, key, &ClientKey::NAMES)?),
+                "headers" => upstream.headers = self.headers(value, &format!("{table}.{key}"))?,
+                "remember" => upstream.remember = Some(self.one_of(value, key, &Remember::NAMES)?),
                 "ca" => upstream.ca = Some(self.string(value, key)?),
                 "models" => upstream.models = Some(self.strings(value, key)?),
                 "plain_http" => upstream.plain_http = Some(self.flag(value, key)?),
                 "timeout_seconds" => upstream.timeout_seconds = Some(self.number(value, key, SECONDS)?),
+                "forward_timeout_seconds" => upstream.forward_timeout_seconds = Some(self.number(value, key, SECONDS)?),
                 "retries" => upstream.retries = Some(self.number(value, key, RETRIES)?),
                 _ => return Err(self.unknown_key(key_at, key, &table, &UPSTREAM_KEYS)),
             }
@@ -98,12 +114,21 @@ impl Reading<'_> {
         }
     }
 
-    fn remember(&self, value: &Value<'_>, key: &str) -> Result<Set<Remember>, Failure> {
-        let names = Remember::NAMES.map(|(name, _)| name);
+    /// Reads headers. What is wrong with one is told without its value, which may be a key.
+    fn headers(&self, value: &Value<'_>, table: &str) -> Result<BTreeMap<String, Hidden>, Failure> {
+        let headers = in_order(self.table(value, table)?).into_iter().map(|(name, value)| {
+            let name = name.get_ref().to_ascii_lowercase();
+            Ok((name.clone(), Hidden(self.string(value, &name)?.value)))
+        });
+        headers.collect()
+    }
+
+    fn one_of<T: Copy>(&self, value: &Value<'_>, key: &str, known: &[(&str, T)]) -> Result<Set<T>, Failure> {
+        let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
         let expected = format!("expected one of: {}", names.join(", "));
         let DeValue::String(text) = value.get_ref() else { return Err(self.wrong(value, key, &expected)) };
-        match Remember::NAMES.iter().find(|(name, _)| name == text) {
-            Some((_, remember)) => Ok(self.found(value, *remember)),
+        match known.iter().find(|(name, _)| name == text) {
+            Some((_, one)) => Ok(self.found(value, *one)),
             None => {
                 let failure = self.refused(Code::BadKeyValue, value.span().start, format!("{key} can't be {text:?}"));
                 Err(failure.suggesting(text, names).hinting(expected))
@@ -111,7 +136,7 @@ impl Reading<'_> {
         }
     }
 
-    fn strings(&self, value: &Value<'_>, key: &str) -> Result<Set<Vec<String>>, Failure> {
+    pub(super) fn strings(&self, value: &Value<'_>, key: &str) -> Result<Set<Vec<String>>, Failure> {
         let DeValue::Array(values) = value.get_ref() else { return Err(self.wrong(value, key, STRINGS)) };
         let strings: Result<Vec<String>, Failure> =
             values.iter().map(|it| self.string(it, &format!("an item of {key}")).map(|set| set.value)).collect();
@@ -125,7 +150,7 @@ impl Reading<'_> {
         }
     }
 
-    fn number(&self, value: &Value<'_>, key: &str, among: RangeInclusive<u32>) -> Result<Set<u32>, Failure> {
+    pub(super) fn number(&self, value: &Value<'_>, key: &str, among: RangeInclusive<u32>) -> Result<Set<u32>, Failure> {
         let expected = format!("expected a number from {} to {}", among.start(), among.end());
         let DeValue::Integer(number) = value.get_ref() else { return Err(self.wrong(value, key, &expected)) };
         let read = u32::from_str_radix(number.as_str(), number.radix()).ok();

@@ -1,0 +1,125 @@
+//! `recto serve`: the gateway, until it is told to end.
+
+use super::demo;
+use crate::args::ServeArgs;
+use crate::codes::Code;
+use crate::config::{Config, Origin, Set};
+use crate::failure::Failure;
+use crate::kept::Kept;
+use crate::server::{self, Server, Verbosity};
+use crate::{interrupt, settings, talk};
+use recto_engine::store::memory::Memory;
+use recto_engine::{Engine, Store};
+use std::net::SocketAddr;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::runtime::{Builder, Runtime};
+
+/// How long tasks that nobody waits for may take to end.
+const LEFTOVERS_TIME_MAX: Duration = Duration::from_secs(1);
+
+/// Listens and answers.
+pub(crate) fn run(args: &ServeArgs, config: &Config) -> Result<(), Failure> {
+    let mut config = config.clone();
+    if let Some(policy) = &args.policy {
+        config.layer.policy = Some(Set { value: policy.clone(), origin: Origin::Option("--policy") });
+    }
+    if let Some(policy) = &config.layer.policy {
+        settings::policy(policy)?;
+    }
+    let runtime = Builder::new_multi_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| cannot("cannot start", &error))?;
+    allow_many_connections();
+    let done = if args.demo {
+        let engine = Engine::over(Memory::default());
+        runtime.block_on(demo::load(&engine))?;
+        talk::note("demo: the conversation \"late-fees\" is loaded; nothing is kept when the server ends");
+        listen(&runtime, args, config, engine)
+    } else {
+        let engine = Kept::open_or_make(&args.store, &config)?.engine;
+        listen(&runtime, args, config, engine)
+    };
+    runtime.shutdown_timeout(LEFTOVERS_TIME_MAX);
+    done
+}
+
+fn listen<S: Store>(runtime: &Runtime, args: &ServeArgs, config: Config, engine: Engine<S>) -> Result<(), Failure> {
+    let wanted = args.listen.unwrap_or(config.server().listen);
+    runtime.block_on(async {
+        if !server::is_loopback(wanted.ip()) && !engine.has_keys().await? {
+            return Err(unguarded(wanted));
+        }
+        let listener = TcpListener::bind(wanted).await;
+        let refused = |error| {
+            cannot(&format!("cannot listen at {wanted}"), &error).hinting(
+            "another server may listen there already; --listen names another address, and port 0 is any that is free",
+        )
+        };
+        let (listener, at) = listener.and_then(|it| it.local_addr().map(|at| (it, at))).map_err(refused)?;
+        let verbosity = if args.verbose { Verbosity::EachRequest } else { Verbosity::Quiet };
+        let server = Arc::new(Server::new(engine, config, at, verbosity));
+        // Whoever hears of signals must not keep the store from being closed.
+        let heard = Arc::downgrade(&server);
+        interrupt::hear(move || {
+            let Some(server) = heard.upgrade() else { return false };
+            if !server.closing().is_begun() {
+                talk::note("ending; requests that run may end first. Again to cut them");
+            }
+            server.closing().advance()
+        });
+        announce(at, args)?;
+        server::serve(server, listener).await;
+        Ok(())
+    })
+}
+
+/// Says where the server is, and what to do with it.
+fn announce(at: SocketAddr, args: &ServeArgs) -> Result<(), Failure> {
+    // Who listens at all addresses is reached from here at that of this machine.
+    let host = match at {
+        _ if !at.ip().is_unspecified() => at,
+        SocketAddr::V4(_) => ([127, 0, 0, 1], at.port()).into(),
+        SocketAddr::V6(_) => (std::net::Ipv6Addr::LOCALHOST, at.port()).into(),
+    };
+    let url = format!("http://{host}");
+    talk::text(&url)?;
+    talk::note(&format!("OpenAI clients:            base_url = {url}/v1"));
+    talk::note(&format!("Anthropic and Claude Code: ANTHROPIC_BASE_URL={url}"));
+    if args.open {
+        open(&url);
+    }
+    Ok(())
+}
+
+/// Opens the browser. That there is none is no reason to stop.
+fn open(url: &str) {
+    let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
+    let started =
+        Command::new(program).arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+    if let Err(error) = started {
+        talk::note(&format!("no browser could be opened: {program}: {error}"));
+    }
+}
+
+/// Asks the system for as many files as it gives: each request takes two connections.
+fn allow_many_connections() {
+    #[cfg(unix)]
+    {
+        use rustix::process::{Resource, getrlimit, setrlimit};
+        let mut limit = getrlimit(Resource::Nofile);
+        limit.current = limit.maximum;
+        // Where the system refuses, there are fewer.
+        let _ = setrlimit(Resource::Nofile, limit);
+    }
+}
+
+fn unguarded(wanted: SocketAddr) -> Failure {
+    Failure::of(Code::Unguarded, format!("{wanted} can be reached by others, and there are no keys"))
+        .hinting("make a key with `recto keys add NAME`, or listen at 127.0.0.1")
+}
+
+fn cannot(what: &str, error: &std::io::Error) -> Failure {
+    Failure::of(Code::CannotListen, what).because(error.to_string())
+}

@@ -1,0 +1,97 @@
+//! How a refusal of ours is spelled: as the provider would, with a header that says it was Recto.
+
+use axum::body::Body;
+use axum::http::header::{CONTENT_TYPE, HeaderName};
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::Response;
+use recto::wire::Wire;
+use serde_json::json;
+
+/// The header of answers that no provider gave; its value says in a word why.
+pub(super) const REFUSED: HeaderName = HeaderName::from_static("x-recto-refused");
+
+/// Whose errors a client can read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Envelope {
+    Openai,
+    Anthropic,
+}
+
+impl Envelope {
+    /// Returns the one that clients of a path expect.
+    pub(super) fn of_path(path: &str) -> Envelope {
+        match path.strip_prefix("/v1/messages") {
+            Some(rest) if rest.is_empty() || rest.starts_with('/') => Envelope::Anthropic,
+            _ => Envelope::Openai,
+        }
+    }
+}
+
+impl From<Wire> for Envelope {
+    fn from(wire: Wire) -> Envelope {
+        match wire {
+            Wire::Anthropic => Envelope::Anthropic,
+            Wire::OpenaiChat | Wire::OpenaiResponses => Envelope::Openai,
+        }
+    }
+}
+
+/// Returns an answer that says why a request is not done. The kind is one word, such as `unknown_key`; neither it nor
+/// the message may hold anything of a credential.
+pub(super) fn refusal(
+    envelope: impl Into<Envelope>,
+    status: StatusCode,
+    kind: &'static str,
+    message: &str,
+) -> Response {
+    let body = match envelope.into() {
+        Envelope::Openai => {
+            json!({"error": {"message": message, "type": openai_type(status), "param": null, "code": kind}})
+        }
+        Envelope::Anthropic => {
+            json!({"type": "error", "error": {"type": anthropic_type(status), "message": message}})
+        }
+    };
+    let mut response = Response::new(Body::from(body.to_string()));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(REFUSED, HeaderValue::from_static(kind));
+    response
+}
+
+fn openai_type(status: StatusCode) -> &'static str {
+    match status.as_u16() {
+        401 | 403 => "authentication_error",
+        429 => "rate_limit_error",
+        500.. => "server_error",
+        _ => "invalid_request_error",
+    }
+}
+
+fn anthropic_type(status: StatusCode) -> &'static str {
+    match status.as_u16() {
+        401 => "authentication_error",
+        403 => "permission_error",
+        404 => "not_found_error",
+        413 => "request_too_large",
+        429 => "rate_limit_error",
+        504 => "timeout_error",
+        529 => "overloaded_error",
+        500.. => "api_error",
+        _ => "invalid_request_error",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_answered_as_its_provider_would() {
+        let anthropic = ["/v1/messages", "/v1/messages/count_tokens", "/v1/messages/unknown"];
+        let openai = ["/v1/messages_of_all", "/v1/chat/completions", "/v1/responses", "/", "/nowhere"];
+        assert!(anthropic.into_iter().all(|path| Envelope::of_path(path) == Envelope::Anthropic));
+        assert!(openai.into_iter().all(|path| Envelope::of_path(path) == Envelope::Openai));
+    }
+}

@@ -1,0 +1,307 @@
+//! The gateway: a client's request becomes a page, the page goes to its provider, and the answer comes back.
+//!
+//! What a client says anew is on disk before anything is sent, and the answer before the client hears its end. Where
+//! nothing was decided, bytes go through as they came, both ways.
+
+// In the order a request goes through them.
+mod incoming; // a request, as far as it has to be read
+mod seen; // what was read of the requests before
+mod which; // the conversation that it goes on from
+mod flight; // conversations that an answer is coming for
+mod call; // the call that it is: model, policy, what goes beside
+mod body; // the body that is sent
+mod relay; // the answer, passed on and recorded while it comes
+mod count; // tokens, counted by the provider or by us
+mod upstreams; // who answers
+
+use super::Server;
+use super::auth::Caller;
+use super::error::refusal;
+use super::metrics::End;
+use axum::body::Bytes;
+use axum::http::header::{HeaderName, RETRY_AFTER};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
+use axum::response::Response;
+use flight::{Flight, Flights};
+use incoming::Incoming;
+use recto::Seq;
+use recto::target::Prices;
+use recto::wire::Wire;
+use recto_engine::engine::{Beginning, Begun, Saying};
+use recto_engine::store::BATCH_ENTRIES_MAX;
+use recto_engine::upstream::{self, Credential, Forward, Repeat, Upstream};
+use recto_engine::{At, Call, Error, Store};
+use relay::{Relay, Said};
+use seen::Seen;
+use std::sync::Arc;
+use tokio::sync::oneshot;
+use upstreams::Upstreams;
+use which::{Found, Which};
+
+pub(super) use count::{count_tokens, models};
+
+/// The header in which a client names its conversation, and in which it is told.
+const CONVERSATION: HeaderName = HeaderName::from_static("x-recto-conversation");
+/// The header in which a client names the reader that it is.
+const READER: HeaderName = HeaderName::from_static("x-recto-reader");
+/// The header in which a client names a policy.
+const POLICY: HeaderName = HeaderName::from_static("x-recto-policy");
+/// The header that tells what became of the page: `as_sent`, `compiled`, or why it was not looked at.
+const PAGE: HeaderName = HeaderName::from_static("x-recto-page");
+/// What is said of a conversation that is still being answered.
+const BUSY: &str = "busy";
+/// How often it is looked for the conversation of a request, because others carry it on at the same time.
+const TRIES_MAX: usize = 8;
+
+/// What a gateway knows from one request to the next. All of it can be found out again.
+#[derive(Default)]
+pub(super) struct Gateway {
+    seen: Seen,
+    flights: Arc<Flights>,
+    upstreams: Upstreams,
+    calls: call::Known,
+}
+
+/// A request of a client.
+struct Asked<S> {
+    server: Arc<Server<S>>,
+    caller: Caller,
+    wire: Wire,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Bytes,
+}
+
+/// A request that is about to be sent.
+struct Ready {
+    upstream: Upstream,
+    body: Bytes,
+    record: Record,
+    /// What became of its page.
+    page: &'static str,
+}
+
+/// Why a request is not passed on.
+struct Refused {
+    status: StatusCode,
+    /// One word for programs.
+    kind: &'static str,
+    message: String,
+}
+
+/// What is recorded of the answer.
+enum Record {
+    /// Nothing: the request could not be understood.
+    Nothing,
+    /// The answer, and the call.
+    Call(Box<Recorded>),
+}
+
+/// A call that is under way.
+struct Recorded {
+    /// The call, unless no page could be made for it.
+    begun: Result<Begun, (At, Option<Seq>)>,
+    prices: Prices,
+    said: Said,
+    flight: Flight,
+}
+
+/// Answers a request in a provider's format.
+pub(super) async fn answer<S: Store>(
+    server: Arc<Server<S>>,
+    caller: Caller,
+    wire: Wire,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    let (head, answered) = oneshot::channel();
+    let hold = server.closing.hold();
+    let asked = Asked { server, caller, wire, uri, headers, body };
+    // On its own, so that a client who leaves doesn't leave half a record behind.
+    tokio::spawn(async move {
+        asked.run(head).await;
+        drop(hold);
+    });
+    answered.await.unwrap_or_else(|_| {
+        refusal(
+            wire,
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "defect",
+            "the request came to nothing; this is a defect in Recto",
+        )
+    })
+}
+
+impl<S: Store> Asked<S> {
+    async fn run(mut self, mut head: oneshot::Sender<Response>) {
+        let ready = match self.ready().await {
+            Ok(ready) => ready,
+            Err(refused) => return drop(head.send(refused.told(self.wire))),
+        };
+        let Ready { upstream, body, record, page } = ready;
+        let server = self.server.clone();
+        let sent = {
+            let path = match self.wire {
+                Wire::OpenaiChat => "chat/completions",
+                Wire::OpenaiResponses => "responses",
+                Wire::Anthropic => "messages",
+            };
+            let sending = self.send(&upstream, path, Method::POST, body);
+            tokio::select! {
+                sent = sending => Some(sent),
+                () = head.closed() => None,
+                () = server.closing.cut() => None,
+            }
+        };
+        let relay = Relay { server: self.server, wire: self.wire, record, page };
+        match sent {
+            Some(Ok(response)) => relay.pass(response, head).await,
+            Some(Err(error)) => {
+                relay.unanswered(End::Unanswered).await;
+                drop(head.send(failed(self.wire, &error)));
+            }
+            None => {
+                relay.unanswered(if head.is_closed() { End::ClientLeft } else { End::Cut }).await;
+                drop(head.send(relay::closing(self.wire)));
+            }
+        }
+    }
+
+    /// Records what is said, and makes the body that is sent.
+    async fn ready(&self) -> Result<Ready, Refused> {
+        let server = &self.server;
+        let incoming = Incoming::read(&server.gateway.seen, &self.caller.tenant, self.wire, &self.headers, &self.body);
+        let Ok(incoming) = incoming else { return self.unreadable(None) };
+        if incoming.chains.is_empty() {
+            return self.unreadable(incoming.model());
+        }
+        if let Some(refused) = incoming.refused() {
+            return Err(refused);
+        }
+        let upstream = self.upstream(incoming.model())?;
+        let call = self.call(&incoming)?;
+        let Some((beginning, found, flight)) = self.begun(&incoming, &call).await? else {
+            return self.unreadable(incoming.model());
+        };
+        if found.is_fork {
+            server.metrics.forks.count();
+        }
+        let (begun, body, page) = match beginning {
+            Beginning::Made(begun) => {
+                let (body, page) = body::sent(&self.body, &incoming, &found, &begun, &call);
+                (Ok(begun), body, page)
+            }
+            Beginning::Unmade { head, why } => {
+                server.tell(|| format!("{}: sent as it came: {why}", found.at.conversation));
+                (Err((found.at.clone(), head)), self.body.clone(), "as_sent; no page could be made")
+            }
+        };
+        let chain = (!found.is_rest_known).then(|| incoming.chain());
+        let said = Said { wire: self.wire, chain, held: incoming.held.clone() };
+        let recorded = Recorded { begun, prices: call.target.prices, said, flight };
+        Ok(Ready { upstream, body, record: Record::Call(Box::new(recorded)), page })
+    }
+
+    /// Finds the conversation, appends what is new, and makes the page; nothing, if it can't be understood.
+    async fn begun(
+        &self,
+        incoming: &Incoming<'_>,
+        call: &Call,
+    ) -> Result<Option<(Beginning, Box<Found>, Flight)>, Refused> {
+        let server = &self.server;
+        for _ in 0..TRIES_MAX {
+            let mut found = match which::find(server, &self.caller, incoming, call.target.tokenizer).await {
+                Ok(Which::Found(found)) if found.entries.len() > BATCH_ENTRIES_MAX => return Ok(None),
+                Ok(Which::Found(found)) => found,
+                Ok(Which::Wait(flight)) => {
+                    flight.landed().await;
+                    continue;
+                }
+                Ok(Which::Taken(flight)) => {
+                    flight.written().await;
+                    continue;
+                }
+                Ok(Which::Unreadable) => return Ok(None),
+                Err(error) => return Err(store_failed(&error)),
+            };
+            let flight = found.flight.take().unwrap_or_else(|| server.gateway.flights.begin(&found.at));
+            match self.begin(&found, call).await {
+                Ok(begun) => {
+                    flight.written();
+                    return Ok(Some((begun, found, flight)));
+                }
+                // Somebody else was quicker: it is looked for again, and a fork is found.
+                Err(error) if error.is_head_moved() || error.is_exists() => continue,
+                Err(error) if error.is_input() => return Ok(None),
+                Err(error) => return Err(store_failed(&error)),
+            }
+        }
+        Err(busy())
+    }
+
+    /// Appends what is new, and makes the page.
+    async fn begin(&self, found: &Found, call: &Call) -> Result<Beginning, Error> {
+        let saying =
+            Saying { entries: found.entries.clone(), behind: found.behind.clone(), links: found.links.clone() };
+        let call = Call { marks: found.marks.clone(), ..call.clone() };
+        self.server.engine.begin(&found.at, saying, &call).await
+    }
+
+    /// A body that can't be understood goes on as it came: its provider says what is wrong with it.
+    fn unreadable(&self, model: Option<&str>) -> Result<Ready, Refused> {
+        self.server.metrics.unreadable.count();
+        let (upstream, body) = (self.upstream(model)?, self.body.clone());
+        Ok(Ready { upstream, body, record: Record::Nothing, page: "as_sent; not understood" })
+    }
+
+    async fn send(
+        &mut self,
+        upstream: &Upstream,
+        path: &str,
+        method: Method,
+        body: Bytes,
+    ) -> Result<upstream::Response, Error> {
+        let server = self.server.clone();
+        let headers = std::mem::take(&mut self.headers);
+        let query = self.uri.query();
+        let credential: Credential = self.caller.credential;
+        // A provider that has refused for now is for the client to ask again, as it would be without us.
+        let forward = Forward { method, path, query, headers, body, credential, repeat: Repeat::WhenUnreached };
+        upstream.forward(forward, &mut |_| server.metrics.retries.count()).await
+    }
+}
+
+/// Why nothing came back from a provider.
+fn failed(wire: Wire, error: &Error) -> Response {
+    match error.is_timed_out() {
+        true => refusal(wire, StatusCode::GATEWAY_TIMEOUT, "upstream_timeout", &error.to_string()),
+        false => refusal(wire, StatusCode::BAD_GATEWAY, "upstream", &error.to_string()),
+    }
+}
+
+/// Nothing is sent that could not be recorded.
+fn store_failed(error: &Error) -> Refused {
+    let status = match error.is_busy() || error.is_full() || error.is_read_only() {
+        true => StatusCode::SERVICE_UNAVAILABLE,
+        false => StatusCode::INTERNAL_SERVER_ERROR,
+    };
+    let message = format!("nothing was sent, because it could not be recorded: {error}");
+    Refused { status, kind: "store", message }
+}
+
+fn busy() -> Refused {
+    let message = "another request of this conversation is still being answered; ask again".into();
+    Refused { status: StatusCode::CONFLICT, kind: BUSY, message }
+}
+
+impl Refused {
+    /// Returns it as an answer.
+    fn told(self, wire: Wire) -> Response {
+        let mut response = refusal(wire, self.status, self.kind, &self.message);
+        if self.kind == BUSY {
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        response
+    }
+}

@@ -1,0 +1,114 @@
+//! Tokens, counted by the provider or by us; and models, as providers list them.
+
+use super::{Asked, Server, failed};
+use crate::server::auth::Caller;
+use crate::server::error::refusal;
+use axum::body::{Body, Bytes};
+use axum::http::header::{CONTENT_TYPE, HeaderName};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
+use axum::response::Response;
+use recto::tool::Tools;
+use recto::wire::Wire;
+use recto::{Log, Policy, Reader, Request, Target, compile_once};
+use recto_engine::{Store, upstream};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// The header of an answer that we made up ourselves, because no provider would.
+const COUNTED: HeaderName = HeaderName::from_static("x-recto-counted");
+/// How providers say that they don't have what was asked for.
+const ABSENT: [u16; 3] = [404, 405, 501];
+
+/// Counts the tokens of a request to Anthropic: by the provider, else by our own count.
+pub(in crate::server) async fn count_tokens<S: Store>(
+    server: Arc<Server<S>>,
+    caller: Caller,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    let mut asked = Asked { server, caller, wire: Wire::Anthropic, uri, headers, body };
+    let text = String::from_utf8_lossy(&asked.body).into_owned();
+    let outline = asked.wire.outline(&text);
+    let model = outline.as_ref().ok().and_then(|outline| outline.model.as_deref()).unwrap_or_default().to_string();
+    let answered = match asked.upstream(Some(&model)) {
+        Ok(upstream) => {
+            let body = asked.body.clone();
+            asked.send(&upstream, "messages/count_tokens", Method::POST, body).await
+        }
+        Err(refused) => return refused.told(asked.wire),
+    };
+    let error = match answered {
+        Ok(response) if !ABSENT.contains(&response.status()) => return passed(response).await,
+        Ok(_) => None,
+        Err(error) => Some(error),
+    };
+    let target = asked.server.gateway.calls.target(&model, asked.wire, &asked.server.config);
+    match counted(&text, &target) {
+        Ok(tokens) => ours(&json!({"input_tokens": tokens})),
+        Err(wrong) => match error {
+            Some(error) => failed(asked.wire, &error),
+            None => refusal(asked.wire, StatusCode::BAD_REQUEST, "body", &wrong.to_string()),
+        },
+    }
+}
+
+/// Lists models, or tells about one: as the provider does, else those that we know of.
+pub(in crate::server) async fn models<S: Store>(
+    server: Arc<Server<S>>,
+    caller: Caller,
+    id: Option<String>,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Response {
+    let wire = if headers.contains_key("anthropic-version") { Wire::Anthropic } else { Wire::OpenaiChat };
+    let mut asked = Asked { server, caller, wire, uri, headers, body: Bytes::new() };
+    let upstream = match asked.upstream(id.as_deref()) {
+        Ok(upstream) => upstream,
+        Err(refused) => return refused.told(asked.wire),
+    };
+    let path = asked.uri.path().strip_prefix("/v1/").unwrap_or("models").to_string();
+    match asked.send(&upstream, &path, Method::GET, Bytes::new()).await {
+        Ok(response) => passed(response).await,
+        Err(error) => failed(wire, &error),
+    }
+}
+
+/// Passes an answer on that is no stream.
+async fn passed(mut response: upstream::Response) -> Response {
+    let mut body = Vec::new();
+    loop {
+        match response.chunk().await {
+            Ok(Some(piece)) => body.extend_from_slice(&piece),
+            Ok(None) => break,
+            Err(error) => return failed(Wire::Anthropic, &error),
+        }
+    }
+    let mut answer = Response::new(Body::from(body));
+    *answer.status_mut() = StatusCode::from_u16(response.status()).unwrap_or(StatusCode::BAD_GATEWAY);
+    *answer.headers_mut() = response.headers_for_client();
+    answer
+}
+
+fn ours(body: &Value) -> Response {
+    let mut answer = Response::new(Body::from(body.to_string()));
+    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    answer.headers_mut().insert(COUNTED, HeaderValue::from_static("estimate"));
+    answer
+}
+
+/// What a provider will most likely count for a body.
+fn counted(body: &str, target: &Target) -> Result<u64, recto::Error> {
+    let decoded = Wire::Anthropic.decode(body)?;
+    let mut log = Log::counted_by(target.tokenizer);
+    for entry in decoded.entries {
+        log.append(entry)?;
+    }
+    let tools = (!decoded.tools.is_empty()).then(|| Tools::counted(decoded.tools, log.counter()));
+    let (reader, policy) = (Reader::new("main"), Policy::preset("none")?);
+    // Whatever its size, it is counted.
+    let target = target.clone().with_window(None);
+    let request = Request { tools: tools.as_ref(), ..Request::new(&log, &reader, &policy, &target) };
+    let receipt = compile_once(&request)?.receipt;
+    Ok(receipt.calibration.map_or(receipt.ledger.used(), |it| it.expected).0)
+}

@@ -1,0 +1,95 @@
+//! A request, as far as it has to be read to find its conversation.
+
+use super::{CONVERSATION, Refused, Seen};
+use axum::body::Bytes;
+use axum::http::{HeaderMap, StatusCode};
+use recto::Error;
+use recto::chain::Chain;
+use recto::wire::{Outline, Wire};
+use recto_engine::Tenant;
+
+/// The header in which Claude Code names its session.
+const CLAUDE_CODE_SESSION: &str = "x-claude-code-session-id";
+/// The longest name of a conversation that a client may give.
+const NAME_BYTES_MAX: usize = 200;
+
+/// The most messages of a request.
+const MESSAGES_MAX: usize = 100_000;
+/// The longest message of a request.
+const MESSAGE_BYTES_MAX: usize = 32 * 1024 * 1024;
+
+/// A request, as far as it was read.
+pub(super) struct Incoming<'b> {
+    pub(super) wire: Wire,
+    pub(super) outline: Outline<'b>,
+    /// The whole body.
+    pub(super) text: &'b str,
+    /// What identifies everything that was said, up to and with each element behind the instructions.
+    pub(super) chains: Vec<Chain>,
+    /// Who the client says it is: a session of its own.
+    pub(super) mark: Option<String>,
+    /// The conversation that the client names.
+    pub(super) named: Option<Result<String, ()>>,
+    /// What a provider that remembers holds before it.
+    pub(super) held: Option<String>,
+}
+
+impl<'b> Incoming<'b> {
+    /// Reads what is needed to find the conversation.
+    pub(super) fn read(
+        seen: &Seen,
+        tenant: &Tenant,
+        wire: Wire,
+        headers: &HeaderMap,
+        body: &'b Bytes,
+    ) -> Result<Incoming<'b>, Error> {
+        let text = std::str::from_utf8(body).map_err(|error| Error::input(error.to_string()))?;
+        let outline = wire.outline(text)?;
+        let chains = seen.chains(tenant, wire, &outline, body)?;
+        let named = headers.get(CONVERSATION).map(|value| {
+            let name = value.to_str().unwrap_or_default().trim();
+            let is_good = !name.is_empty() && name.len() <= NAME_BYTES_MAX && !name.chars().any(char::is_control);
+            if is_good { Ok(name.to_string()) } else { Err(()) }
+        });
+        let own = headers.get(CLAUDE_CODE_SESSION).and_then(|value| value.to_str().ok());
+        let mark = match (&named, own, &outline.session) {
+            (Some(Ok(name)), ..) => Some(format!("recto {name}")),
+            (_, Some(session), _) => Some(format!("claude_code {session}")),
+            (.., Some(session)) => Some(format!("session {session}")),
+            _ => None,
+        };
+        let held = match (&outline.previous, &outline.held_by) {
+            (Some(response), _) => Some(format!("response {response}")),
+            (None, Some(conversation)) => Some(format!("conversation {conversation}")),
+            (None, None) => None,
+        };
+        Ok(Incoming { wire, outline, text, chains, mark, named, held })
+    }
+
+    /// Returns why it is refused, if it is.
+    pub(super) fn refused(&self) -> Option<Refused> {
+        let is_long = |element: &&str| element.len() > MESSAGE_BYTES_MAX;
+        if self.named == Some(Err(())) {
+            let message = "x-recto-conversation is empty, too long, or no text".into();
+            Some(Refused { status: StatusCode::BAD_REQUEST, kind: "header", message })
+        } else if self.outline.elements.len() > MESSAGES_MAX {
+            let message = format!("{} messages; at most {MESSAGES_MAX} are taken", self.outline.elements.len());
+            Some(Refused { status: StatusCode::PAYLOAD_TOO_LARGE, kind: "messages", message })
+        } else if self.outline.elements.iter().any(is_long) {
+            let message = format!("a message of more than {} MiB", MESSAGE_BYTES_MAX >> 20);
+            Some(Refused { status: StatusCode::PAYLOAD_TOO_LARGE, kind: "messages", message })
+        } else {
+            None
+        }
+    }
+
+    /// Returns the model that it names.
+    pub(super) fn model(&self) -> Option<&str> {
+        self.outline.model.as_deref()
+    }
+
+    /// Returns what identifies all that it says.
+    pub(super) fn chain(&self) -> Chain {
+        self.chains.last().copied().unwrap_or_default()
+    }
+}

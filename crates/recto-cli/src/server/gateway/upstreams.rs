@@ -1,0 +1,44 @@
+//! Who answers: providers from the configuration, prepared once.
+
+use super::{Asked, Refused};
+use crate::config::Config;
+use axum::http::StatusCode;
+use recto::wire::Wire;
+use recto_engine::Store;
+use recto_engine::upstream::Upstream;
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+/// Providers that were prepared, by their names.
+#[derive(Default)]
+pub(super) struct Upstreams {
+    prepared: Mutex<HashMap<String, Upstream>>,
+}
+
+impl<S: Store> Asked<S> {
+    /// Returns who answers for a model: in the format of the request.
+    pub(super) fn upstream(&self, model: Option<&str>) -> Result<Upstream, Refused> {
+        let target = self.server.gateway.calls.target(model.unwrap_or_default(), self.wire, &self.server.config);
+        self.server.gateway.upstreams.of(&self.server.config, &target, self.wire).map_err(|message| Refused {
+            status: StatusCode::NOT_FOUND,
+            kind: "no_upstream",
+            message,
+        })
+    }
+}
+
+impl Upstreams {
+    /// Returns who answers for a model, or why nobody does.
+    pub(super) fn of(&self, config: &Config, target: &recto::Target, wire: Wire) -> Result<Upstream, String> {
+        let layer = config.upstream_speaking(wire, target);
+        let settings = layer.ok_or_else(|| format!("no upstream speaks {wire}"))?.forwarding();
+        let mut prepared = self.prepared.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(upstream) = prepared.get(&*settings.name) {
+            return Ok(upstream.clone());
+        }
+        let name = settings.name.to_string();
+        let upstream = Upstream::of(settings).map_err(|error| error.to_string())?;
+        prepared.insert(name, upstream.clone());
+        Ok(upstream)
+    }
+}

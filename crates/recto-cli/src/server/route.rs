@@ -1,0 +1,186 @@
+//! Which path leads where: one table, from which the router, the metrics and the hint of a 404 are made.
+
+use super::auth::Caller;
+use super::error::{Envelope, refusal};
+use super::heads::Heads;
+use super::limits::{self, Keeping};
+use super::{Server, gateway, health};
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Path, Request};
+use axum::http::header::{CONNECTION, EXPECT};
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, Method, StatusCode};
+use axum::response::Response;
+use axum::routing::{MethodFilter, on};
+use recto::wire::Wire;
+use recto_engine::{Store, Tenant};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Something that can be asked for.
+struct Route {
+    method: Method,
+    path: &'static str,
+    leads_to: LeadsTo,
+}
+
+#[derive(Clone, Copy)]
+enum LeadsTo {
+    Answer(Wire),
+    CountTokens,
+    Models,
+    Health,
+    Ready,
+    Metrics,
+    /// No path of ours.
+    Nowhere,
+    /// A path of ours, asked otherwise.
+    WrongMethod,
+}
+
+/// All there is.
+static ROUTES: [Route; 9] = [
+    Route { method: Method::POST, path: "/v1/chat/completions", leads_to: LeadsTo::Answer(Wire::OpenaiChat) },
+    Route { method: Method::POST, path: "/v1/responses", leads_to: LeadsTo::Answer(Wire::OpenaiResponses) },
+    Route { method: Method::POST, path: "/v1/messages", leads_to: LeadsTo::Answer(Wire::Anthropic) },
+    Route { method: Method::POST, path: "/v1/messages/count_tokens", leads_to: LeadsTo::CountTokens },
+    Route { method: Method::GET, path: "/v1/models", leads_to: LeadsTo::Models },
+    // Names of models may have slashes.
+    Route { method: Method::GET, path: "/v1/models/{*id}", leads_to: LeadsTo::Models },
+    Route { method: Method::GET, path: "/health", leads_to: LeadsTo::Health },
+    Route { method: Method::GET, path: "/ready", leads_to: LeadsTo::Ready },
+    Route { method: Method::GET, path: "/metrics", leads_to: LeadsTo::Metrics },
+];
+/// What stands for all paths that lead nowhere.
+const NOWHERE: usize = ROUTES.len();
+
+/// Returns what metrics call a route, by its place in the table.
+pub(super) fn name(at: usize) -> &'static str {
+    ROUTES.get(at).map_or("unknown", |route| route.path)
+}
+
+/// Returns what answers requests.
+pub(super) fn router<S: Store>(server: &Arc<Server<S>>) -> Router {
+    let to = |at: usize, leads_to: LeadsTo| {
+        let server = server.clone();
+        move |id: Option<Path<String>>, request: Request| {
+            answered(server.clone(), at, leads_to, id.map(|Path(id)| id), request)
+        }
+    };
+    let mut router = Router::new();
+    for (at, route) in ROUTES.iter().enumerate() {
+        let filter = if route.method == Method::POST { MethodFilter::POST } else { MethodFilter::GET };
+        router = router.route(route.path, on(filter, to(at, route.leads_to)));
+    }
+    let (nowhere, wrong_method) = (to(NOWHERE, LeadsTo::Nowhere), to(NOWHERE, LeadsTo::WrongMethod));
+    router.fallback(nowhere).method_not_allowed_fallback(wrong_method)
+}
+
+/// Answers a request, and counts it until its answer has ended.
+async fn answered<S: Store>(
+    server: Arc<Server<S>>,
+    at: usize,
+    leads_to: LeadsTo,
+    id: Option<String>,
+    request: Request,
+) -> Response {
+    let (parts, mut body) = request.into_parts();
+    let mut visit = Visit::begun(server.clone(), at, &parts);
+    // Who asks before sending has sent nothing yet.
+    let is_sending = !parts.headers.contains_key(EXPECT);
+    let answer = match Heads::refused(&parts) {
+        None => led(server, leads_to, id, parts, &mut body).await,
+        Some(refused) => Err(refused),
+    };
+    let response = match answer {
+        Ok(response) => response,
+        Err(mut refused) => {
+            // What follows on this connection can't be trusted to be the next request.
+            refused.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            if is_sending {
+                limits::drain(&mut body).await;
+            }
+            refused
+        }
+    };
+    visit.status = response.status().as_u16();
+    response.map(|body| Body::new(Keeping { body, _kept: visit }))
+}
+
+/// Leads a request to what answers it. At the gateway it is known who asks, and the body is one that is taken.
+async fn led<S: Store>(
+    server: Arc<Server<S>>,
+    leads_to: LeadsTo,
+    id: Option<String>,
+    parts: Parts,
+    body: &mut Body,
+) -> Result<Response, Response> {
+    let caller = match leads_to {
+        LeadsTo::Nowhere => return Err(not_found(&parts)),
+        LeadsTo::WrongMethod => return Err(wrong_method(&parts)),
+        LeadsTo::Health | LeadsTo::Ready => None,
+        LeadsTo::Answer(_) | LeadsTo::CountTokens | LeadsTo::Models | LeadsTo::Metrics => {
+            Some(Caller::of(&server, &parts).await?)
+        }
+    };
+    let tenant = caller.as_ref().map(|caller| &caller.tenant);
+    if matches!(leads_to, LeadsTo::Metrics) && tenant != Some(&Tenant::default()) {
+        // They tell of all tenants together, so they are for whom the server belongs to.
+        return Err(not_found(&parts));
+    }
+    let seat = match tenant {
+        Some(tenant) => Some(server.crowd.seat(tenant).ok_or_else(|| limits::crowded(&parts))?),
+        None => None,
+    };
+    let bytes = limits::body(&server, &parts, body).await?;
+    let Parts { uri, headers, .. } = parts;
+    let response = match (leads_to, caller) {
+        (LeadsTo::Answer(wire), Some(caller)) => gateway::answer(server, caller, wire, uri, headers, bytes).await,
+        (LeadsTo::CountTokens, Some(caller)) => gateway::count_tokens(server, caller, uri, headers, bytes).await,
+        (LeadsTo::Models, Some(caller)) => gateway::models(server, caller, id, uri, headers).await,
+        (LeadsTo::Metrics, _) => health::metrics(&server),
+        (LeadsTo::Ready, _) => health::ready(&server).await,
+        _ => health::alive(),
+    };
+    Ok(response.map(|body| Body::new(Keeping { body, _kept: seat })))
+}
+
+/// A request that is being answered.
+struct Visit<S: Store> {
+    server: Arc<Server<S>>,
+    at: usize,
+    method: Method,
+    since: Instant,
+    /// 0 until there is one.
+    status: u16,
+}
+
+impl<S: Store> Visit<S> {
+    fn begun(server: Arc<Server<S>>, at: usize, parts: &Parts) -> Visit<S> {
+        server.metrics.begun();
+        Visit { server, at, method: parts.method.clone(), since: Instant::now(), status: 0 }
+    }
+}
+
+impl<S: Store> Drop for Visit<S> {
+    fn drop(&mut self) {
+        self.server.metrics.ended(self.at, self.status);
+        let (method, route, status) = (&self.method, name(self.at), self.status);
+        self.server.tell(|| match status {
+            0 => format!("{method} {route}: the client left, {} ms", self.since.elapsed().as_millis()),
+            _ => format!("{method} {route} {status}, {} ms", self.since.elapsed().as_millis()),
+        });
+    }
+}
+
+fn not_found(parts: &Parts) -> Response {
+    let all: Vec<String> = ROUTES.iter().map(|route| format!("{} {}", route.method, route.path)).collect();
+    let message = format!("there is no such path; there are: {}", all.join(", "));
+    refusal(Envelope::of_path(parts.uri.path()), StatusCode::NOT_FOUND, "not_found", &message)
+}
+
+fn wrong_method(parts: &Parts) -> Response {
+    let message = "this path is not asked with this method";
+    refusal(Envelope::of_path(parts.uri.path()), StatusCode::METHOD_NOT_ALLOWED, "method", message)
+}
