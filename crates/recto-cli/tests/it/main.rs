@@ -7,9 +7,12 @@ mod compile;
 mod config;
 mod convert;
 mod demo;
+#[cfg(unix)]
+mod gateway;
 mod import;
 mod input;
 mod kept;
+mod keys;
 mod manual;
 mod models;
 mod network;
@@ -19,6 +22,8 @@ mod replay;
 mod run;
 mod run_command;
 mod score;
+#[cfg(unix)]
+mod serve;
 #[cfg(unix)]
 mod signals;
 mod upkeep;

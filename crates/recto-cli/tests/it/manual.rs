@@ -3,7 +3,7 @@ use recto_testkit::shared;
 use std::fs;
 use std::process::Command;
 
-pub(crate) const COMMANDS: [&str; 27] = [
+pub(crate) const COMMANDS: [&str; 29] = [
     "backup",
     "compile",
     "completions",
@@ -19,6 +19,7 @@ pub(crate) const COMMANDS: [&str; 27] = [
     "fork",
     "help",
     "import",
+    "keys",
     "list",
     "man",
     "models",
@@ -28,11 +29,12 @@ pub(crate) const COMMANDS: [&str; 27] = [
     "restore",
     "revert",
     "run",
+    "serve",
     "show",
     "turns",
     "validate",
 ];
-const OF_POLICY: [&str; 3] = ["policy-check", "policy-list", "policy-show"];
+const NESTED: [&str; 6] = ["keys-add", "keys-list", "keys-revoke", "policy-check", "policy-list", "policy-show"];
 
 #[test]
 fn the_help_lists_exactly_these_commands() {
@@ -114,9 +116,9 @@ fn the_manual_has_a_page_for_every_command() {
     mentions(&main, &[".TH recto 1", ".SH NAME", "Exit codes:", "recto\\-replay(1)"]);
     let ran = succeeds(&["man", &folder.at("share/man1")]);
     assert_eq!(ran.stdout, "");
-    mentions(&ran.stderr, &["31 pages written to"]);
+    mentions(&ran.stderr, &["36 pages written to"]);
     let mut expected: Vec<String> =
-        COMMANDS.iter().chain(&OF_POLICY).map(|command| format!("recto-{command}.1")).collect();
+        COMMANDS.iter().chain(&NESTED).map(|command| format!("recto-{command}.1")).collect();
     expected.push("recto.1".into());
     expected.sort();
     let mut names: Vec<String> = fs::read_dir(folder.at("share/man1"))
@@ -139,7 +141,7 @@ fn roff_finds_nothing_wrong_with_the_manual() {
     }
     let folder = Folder::new();
     succeeds(&["man", &folder.at("man1")]);
-    for command in COMMANDS.into_iter().chain(OF_POLICY) {
+    for command in COMMANDS.into_iter().chain(NESTED) {
         let page = folder.at(&format!("man1/recto-{command}.1"));
         let output = Command::new("groff").args(["-man", "-Tutf8", "-K", "utf8", "-ww", "-z", &page]).output().unwrap();
         assert_eq!(

@@ -30,13 +30,44 @@ fn providers_and_programs_are_told_with_where_they_come_from() {
 }
 
 #[test]
+fn headers_of_providers_are_told_by_their_names_alone() {
+    let places = Places::new();
+    let text = "[upstream.openai]\nclient_key = 'pass'\nforward_timeout_seconds = 60\n[upstream.openai.headers]\n\
+                OpenAI-Organization = 'org-secret'\nx-team = 'team-secret'";
+    places.folder.file("project/recto.toml", text);
+    let told = places.settings(&[]);
+    let openai = &told["upstream"][0];
+    assert_eq!(openai["headers"].to_string(), r#"["openai-organization","x-team"]"#);
+    assert_eq!((&openai["client_key"], &openai["forward_timeout_seconds"]), (&"pass".into(), &60.into()));
+    assert!(told["upstream"][1]["client_key"].is_null());
+    assert!(!format!("{told} {}", places.run(&["config"]).stdout).contains("secret"));
+    check(
+        "[upstream.openai.headers]\nx-team = 7",
+        expect![[r#"
+            error[R0332]: cannot use own.toml
+            cause: line 2, column 10: x-team is an integer
+            hint: expected a string
+        "#]],
+    );
+    check(
+        "[upstream.openai]\nclient_key = 'replaced'",
+        expect![[r#"
+            error[R0332]: cannot use own.toml
+            cause: line 2, column 14: client_key can't be "replaced"
+            hint: did you mean "replace"?
+            hint: expected one of: pass, replace
+        "#]],
+    );
+}
+
+#[test]
 fn mistakes_in_providers_are_told_with_their_place() {
     check(
         "[upstream.mine]\nurl = 'https://example.com/v1'\nwire = 'openai_chat'\nkey = 'sk-1'",
         expect![[r#"
         error[R0331]: cannot use own.toml
         cause: line 4, column 1: unknown key "key" in [upstream.mine]
-        hint: known keys of [upstream.mine]: url, wire, key_env, remember, ca, models, plain_http, timeout_seconds, retries
+        hint: known keys of [upstream.mine]: url, wire, key_env, client_key, headers, remember, ca, models, plain_http, timeout_seconds, forward_timeout_seconds, retries
     "#]],
     );
     check(

@@ -16,7 +16,7 @@ pub const RECEIPT_BYTES_MAX: usize = 2_048;
 /// The longest name of a tenant, conversation, reader or key, in bytes.
 pub const NAME_BYTES_MAX: usize = 512;
 /// How many conversations are found for one prefix.
-pub const LINKS_MAX: usize = 8;
+pub const LINKS_MAX: usize = 64;
 /// The most keys, revoked ones included.
 pub const KEYS_MAX: usize = 10_000;
 /// Texts of at least so many bytes are kept apart from their entries, once for each conversation.

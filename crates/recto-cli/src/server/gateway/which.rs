@@ -73,44 +73,67 @@ pub(super) async fn find<S: Store>(
     incoming: &Incoming<'_>,
     tokenizer: Tokenizer,
 ) -> Result<Which, Error> {
-    let place = |id: ConversationId| At { tenant: caller.tenant.clone(), conversation: id };
     let hit = match &incoming.held {
         Some(held) => held_hit(server, caller, held).await?,
-        None => longest(server, caller, incoming).await?,
+        None => longest(server, caller, incoming, incoming.chains.len()).await?,
     };
-    let Some(hit) = hit else { return unheard(server, caller, incoming, tokenizer).await };
+    let named = hit.and_then(|hit| {
+        let first = hit.links.iter().find(|link| is_named(incoming, link))?.clone();
+        Some((hit, first))
+    });
+    let Some((hit, first)) = named else { return unheard(server, caller, incoming, tokenizer).await };
     let Ok(new) = incoming.outline.read_from(incoming.outline.leading + hit.elements) else {
         return Ok(Which::Unreadable);
     };
-    let head = |link: &Link| link.head == Some(link.seq);
-    let is_named = |link: &Link| incoming.named.as_ref().is_none_or(|named| belongs(named, &link.conversation));
-    let Some(first) = hit.links.iter().find(|link| is_named(link)) else {
-        return unheard(server, caller, incoming, tokenizer).await;
-    };
+    if let Some(which) = free(server, caller, incoming, &hit, &new) {
+        return Ok(which);
+    }
+    // All that say the same were carried on. One that lacks only the client's last words may be left.
+    if incoming.held.is_none()
+        && let Some(shorter) = longest(server, caller, incoming, hit.elements - 1).await?
+        && let Ok(new) = incoming.outline.read_from(incoming.outline.leading + shorter.elements)
+        && new.entries.iter().all(|entry| entry.role != Role::Assistant)
+        && let Some(which) = free(server, caller, incoming, &shorter, &new)
+    {
+        return Ok(which);
+    }
+    let behind = Behind::Fork { of: first.conversation.clone(), upto: Some(first.seq) };
+    let at = At { tenant: caller.tenant.clone(), conversation: fork_id(&first.conversation) };
+    Ok(Which::Found(found(incoming, at, behind, new, Some(&hit), first.seq.next())))
+}
+
+/// Takes a conversation that ends where the hit does, if there is one that nobody carries on.
+fn free<S: Store>(
+    server: &Server<S>,
+    caller: &Caller,
+    incoming: &Incoming<'_>,
+    hit: &Hit,
+    new: &Decoded,
+) -> Option<Which> {
     let echoes = new.entries.first().is_some_and(|entry| entry.role == Role::Assistant);
     let mut taken = None;
-    for link in hit.links.iter().filter(|link| head(link) && is_named(link)) {
-        let at = place(link.conversation.clone());
+    for link in hit.links.iter().filter(|link| link.head == Some(link.seq) && is_named(incoming, link)) {
+        let at = At { tenant: caller.tenant.clone(), conversation: link.conversation.clone() };
         match server.gateway.flights.claim(&at) {
             // The client has the answer, and we are about to.
-            Err(flight) if echoes => return Ok(Which::Wait(flight)),
+            Err(flight) if echoes => return Some(Which::Wait(flight)),
             Err(flight) if !flight.is_written() => taken = Some(flight),
             Err(_) => continue,
             Ok(flight) => {
                 let behind = Behind::Head(Some(link.seq));
-                let mut found = found(incoming, at, behind, new, Some(&hit), link.seq.next());
+                let mut found = found(incoming, at, behind, new.clone(), Some(hit), link.seq.next());
                 found.flight = Some(flight);
-                return Ok(Which::Found(found));
+                return Some(Which::Found(found));
             }
         }
     }
     // Whoever takes it may be too late, and leave it for us.
-    if let Some(flight) = taken {
-        return Ok(Which::Taken(flight));
-    }
-    let behind = Behind::Fork { of: first.conversation.clone(), upto: Some(first.seq) };
-    let at = place(fork_id(&first.conversation));
-    Ok(Which::Found(found(incoming, at, behind, new, Some(&hit), first.seq.next())))
+    taken.map(Which::Taken)
+}
+
+/// Whether a place may be the one that is meant, by the name that the client gives.
+fn is_named(incoming: &Incoming<'_>, link: &Link) -> bool {
+    incoming.named.as_ref().is_none_or(|named| belongs(named, &link.conversation))
 }
 
 /// A request of which no beginning is known.
@@ -208,10 +231,14 @@ fn found(incoming: &Incoming<'_>, at: At, behind: Behind, new: Decoded, hit: Opt
     Box::new(Found { at, behind, entries, links, marks, is_fork, is_rest_known: false, flight: None })
 }
 
-/// Looks for the longest beginning of a request that was recorded.
-async fn longest<S: Store>(server: &Server<S>, caller: &Caller, incoming: &Incoming<'_>) -> Result<Option<Hit>, Error> {
-    let chains = &incoming.chains;
-    let (mut upto, mut looked_up) = (chains.len(), 0);
+/// Looks for the longest beginning of a request that was recorded, of at most so many elements.
+async fn longest<S: Store>(
+    server: &Server<S>,
+    caller: &Caller,
+    incoming: &Incoming<'_>,
+    mut upto: usize,
+) -> Result<Option<Hit>, Error> {
+    let (chains, mut looked_up) = (&incoming.chains, 0);
     while upto > 0 && looked_up < LOOKED_UP_MAX {
         let some = if looked_up == 0 { LOOKED_UP_FIRST } else { LOOKED_UP_NEXT };
         let from = upto.saturating_sub(some);

@@ -7,7 +7,7 @@ use recto::digest::Digest;
 use rusqlite::{Connection, params};
 
 /// How many conversations that share a prefix are looked at, the newest first.
-const LOOKED_AT_MAX: i64 = 64;
+const LOOKED_AT_MAX: i64 = 256;
 
 const LINKED: &str = "
     SELECT c.id, l.seq, h.seq

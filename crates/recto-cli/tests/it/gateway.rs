@@ -1,0 +1,12 @@
+//! `recto serve` as a process of its own, between clients that other people wrote and a strict provider.
+
+mod asking; // a client on a plain socket
+mod bill; // what pages cost, by the provider and by prediction
+mod clients; // the official packages, in Python and Node
+mod faults; // what goes wrong
+mod identity; // what goes through byte for byte
+mod plain; // a provider that takes and answers anything
+mod programs; // Claude Code and Codex
+mod said; // what a request says, and what is kept of it
+mod which; // the conversation that a request goes on from
+mod world; // a provider, the server, and what it leaves behind
