@@ -15,11 +15,21 @@ impl Digest {
         hasher.bytes(bytes);
         hasher.finish()
     }
+
+    /// Returns its bytes.
+    pub fn to_bytes(self) -> [u8; 16] {
+        self.0
+    }
+
+    /// Returns the digest that has these bytes.
+    pub fn from_bytes(bytes: [u8; 16]) -> Digest {
+        Digest(bytes)
+    }
 }
 
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        write!(f, "{:032x}", u128::from_be_bytes(self.0))
     }
 }
 

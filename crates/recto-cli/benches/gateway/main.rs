@@ -54,7 +54,7 @@ const CASES: [Case; 4] = [
     Case {
         name: "growing",
         about: "from 2 to 100 messages, under the usual policy",
-        policy: "safe",
+        policy: "default",
         load: Load { conversations: 48, calls: 50, known_calls: 0, result_bytes: 1_640 },
         ratio_max: 5.0,
     },

@@ -7,6 +7,7 @@
 mod incoming; // a request, as far as it has to be read
 mod seen; // what was read of the requests before
 mod which; // the conversation that it goes on from
+mod places; // where conversations were written to a moment ago
 mod flight; // conversations that an answer is coming for
 mod call; // the call that it is: model, policy, what goes beside
 mod body; // the body that is sent
@@ -24,6 +25,7 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 use axum::response::Response;
 use flight::{Flight, Flights};
 use incoming::Incoming;
+use places::Places;
 use recto::Seq;
 use recto::target::Prices;
 use recto::wire::Wire;
@@ -57,6 +59,7 @@ const TRIES_MAX: usize = 8;
 #[derive(Default)]
 pub(super) struct Gateway {
     seen: Seen,
+    places: Places,
     flights: Arc<Flights>,
     upstreams: Upstreams,
     calls: call::Known,
@@ -229,6 +232,12 @@ impl<S: Store> Asked<S> {
             match self.begin(&found, call).await {
                 Ok(begun) => {
                     flight.written();
+                    let head = match &begun {
+                        Beginning::Made(begun) => begun.head,
+                        Beginning::Unmade { head, .. } => *head,
+                    };
+                    let At { tenant, conversation } = &found.at;
+                    server.gateway.places.put(tenant, &found.links, conversation, head);
                     return Ok(Some((begun, found, flight)));
                 }
                 // Somebody else was quicker: it is looked for again, and a fork is found.

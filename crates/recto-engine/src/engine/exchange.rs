@@ -24,7 +24,7 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 
 /// The most conversations that are kept warm.
-const WARM_MAX: usize = 1_024;
+const WARM_MAX: usize = 256;
 /// How much they may hold together, in tokens; a token is some four bytes.
 const WARM_TOKENS_MAX: u64 = 16_000_000;
 /// How many calls a log is kept warm for, until it is read again without what no page shows any more.
@@ -100,6 +100,17 @@ struct Kept {
     clock: u64,
 }
 
+impl Kept {
+    /// Forgets the quarter that was not used for longest: rarely, since all have to be looked at.
+    fn shrink(&mut self) {
+        let mut used: Vec<u64> = self.of.values().map(|(used, _)| *used).collect();
+        used.sort_unstable();
+        let oldest = used[used.len() / 4];
+        self.of.retain(|_, (used, _)| *used > oldest);
+        self.tokens = self.of.values().map(|(_, warm)| warm.tokens).sum();
+    }
+}
+
 impl Warmth {
     /// Takes what is known of a conversation; nobody else gets it meanwhile.
     fn take(&self, at: &At, reader: &ReaderName) -> Option<Warm> {
@@ -120,7 +131,10 @@ impl Warmth {
         if let Some((_, old)) = kept.of.insert((at.clone(), reader.clone()), (now, warm)) {
             kept.tokens -= old.tokens;
         }
-        while kept.of.len() > WARM_MAX || kept.tokens > WARM_TOKENS_MAX {
+        if kept.of.len() > WARM_MAX {
+            kept.shrink();
+        }
+        while kept.tokens > WARM_TOKENS_MAX {
             let Some(oldest) = kept.of.iter().min_by_key(|(_, (used, _))| *used).map(|(key, _)| key.clone()) else {
                 return;
             };

@@ -249,8 +249,10 @@ async fn kept<S: Store>(server: &Server<S>, recorded: Recorded, reply: Reply) ->
             let entry = if has_reasoning { entry.bound_to(begun.compiled.page.binding()) } else { entry };
             let entries = vec![entry];
             let reported = reply.usage.map(|usage| usage.input);
-            let answer = Answer { entries, reported, used, links, ..Answer::default() };
+            let answer = Answer { entries, reported, used, links: links.clone(), ..Answer::default() };
             let finished = server.engine.finish(begun, answer, fork).await?;
+            let At { tenant, conversation } = &finished.at;
+            server.gateway.places.put(tenant, &links, conversation, finished.appended.last);
             (finished.at, finished.is_fork)
         }
         Err((at, head)) => {

@@ -12,7 +12,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// How much is kept of bodies, in bytes.
-const BYTES_MAX: usize = 64 * 1024 * 1024;
+const BYTES_MAX: usize = 32 * 1024 * 1024;
 /// How many bodies are kept that begin alike.
 const ALIKE_MAX: usize = 4;
 

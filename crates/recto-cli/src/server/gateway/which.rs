@@ -73,8 +73,13 @@ pub(super) async fn find<S: Store>(
     incoming: &Incoming<'_>,
     tokenizer: Tokenizer,
 ) -> Result<Which, Error> {
+    if let Some(found) = recent(server, caller, incoming) {
+        return Ok(Which::Found(found));
+    }
     let hit = match &incoming.held {
         Some(held) => held_hit(server, caller, held).await?,
+        // A beginning without a mark must have a reply in it, and here there can't be one.
+        None if incoming.mark.is_none() && incoming.chains.len() == 1 => None,
         None => longest(server, caller, incoming, incoming.chains.len()).await?,
     };
     let named = hit.and_then(|hit| {
@@ -100,6 +105,31 @@ pub(super) async fn find<S: Store>(
     let behind = Behind::Fork { of: first.conversation.clone(), upto: Some(first.seq) };
     let at = At { tenant: caller.tenant.clone(), conversation: fork_id(&first.conversation) };
     Ok(Which::Found(found(incoming, at, behind, new, Some(&hit), first.seq.next())))
+}
+
+/// Takes the conversation that was written to a moment ago, if the request goes on right there: behind the last answer
+/// that is in it.
+fn recent<S: Store>(server: &Server<S>, caller: &Caller, incoming: &Incoming<'_>) -> Option<Box<Found>> {
+    if incoming.held.is_some() {
+        return None;
+    }
+    let last = incoming.chains.iter().enumerate().rev().take(LOOKED_UP_FIRST);
+    let hit = last.into_iter().find_map(|(at, chain)| {
+        let marked = incoming.mark.as_ref().map(|mark| chain.marked(mark));
+        let take = |prefix: Digest| server.gateway.places.take(&caller.tenant, prefix);
+        let plain = take(chain.digest());
+        let has_reply = plain.is_some();
+        let link = plain.or_else(|| marked.and_then(take))?;
+        Some(Hit { elements: at + 1, links: vec![link], has_reply })
+    })?;
+    let new = incoming.outline.read_from(incoming.outline.leading + hit.elements).ok()?;
+    if new.entries.iter().any(|entry| entry.role == Role::Assistant) {
+        return None;
+    }
+    match free(server, caller, incoming, &hit, &new)? {
+        Which::Found(found) => Some(found),
+        Which::Wait(_) | Which::Taken(_) | Which::Unreadable => None,
+    }
 }
 
 /// Takes a conversation that ends where the hit does, if there is one that nobody carries on.

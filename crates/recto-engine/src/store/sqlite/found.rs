@@ -283,14 +283,13 @@ pub(super) fn place(number: i64) -> Option<Seq> {
 
 /// Spells a digest as its bytes.
 pub(super) fn blob(digest: Digest) -> [u8; 16] {
-    u128::from_str_radix(&digest.to_string(), 16).expect("a digest is 32 hexadecimal digits").to_be_bytes()
+    digest.to_bytes()
 }
 
 /// Reads a digest.
 pub(super) fn digest(bytes: &[u8]) -> Result<Digest, Error> {
     let wrong = || fault::corrupt(format!("a digest of {} bytes", bytes.len()));
-    let bytes: [u8; 16] = bytes.try_into().map_err(|_| wrong())?;
-    Digest::try_from(format!("{:032x}", u128::from_be_bytes(bytes))).map_err(|_| wrong())
+    Ok(Digest::from_bytes(bytes.try_into().map_err(|_| wrong())?))
 }
 
 /// Returns what a name is looked up by; names themselves are words, and stand in `text`.

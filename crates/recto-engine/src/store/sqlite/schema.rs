@@ -264,7 +264,7 @@ pub(super) fn patiently<T>(mut attempt: impl FnMut() -> Result<T, Error>) -> Res
 pub(super) fn begin(connection: &Connection) -> rusqlite::Result<()> {
     let deadline = Instant::now() + WRITE_PATIENCE;
     loop {
-        match connection.execute_batch("BEGIN IMMEDIATE") {
+        match connection.prepare_cached("BEGIN IMMEDIATE").and_then(|mut it| it.execute([])).map(drop) {
             Err(error) if matches!(fault::kind(&error), Kind::Busy { .. }) && Instant::now() < deadline => {
                 std::thread::yield_now();
             }

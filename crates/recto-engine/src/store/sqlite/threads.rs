@@ -181,7 +181,7 @@ fn commit(connection: &Connection) -> Result<(), Option<rusqlite::Error>> {
     if connection.is_autocommit() {
         return Err(None);
     }
-    connection.execute_batch("COMMIT").map_err(|error| {
+    connection.prepare_cached("COMMIT").and_then(|mut it| it.execute([])).map(drop).map_err(|error| {
         if !connection.is_autocommit() {
             let _ = connection.execute_batch("ROLLBACK");
         }
@@ -228,9 +228,9 @@ impl Readers {
             None if self.is_read_only => schema::read_only(&self.path)?,
             None => schema::reader(&self.path)?,
         };
-        connection.execute_batch("BEGIN")?;
+        connection.prepare_cached("BEGIN")?.execute([])?;
         let done = work(&connection);
-        connection.execute_batch("ROLLBACK")?;
+        connection.prepare_cached("ROLLBACK")?.execute([])?;
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
         done
     }
