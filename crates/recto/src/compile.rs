@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::fragment::{Fragments, Lifecycle, Placement, Priority, Rendered};
 use crate::holding::Holding;
 use crate::page::{Mode, Page, Placed, Stands};
-use crate::plan::{Plan, READ_ROOMS_MAX, plan};
+use crate::plan::{Plan, READ_ROOMS_MAX, plan, plan_seeing};
 use crate::reader::Decided;
 use crate::receipt::{FragmentFate, FragmentRow, Ledger, Overflow, Receipt};
 use crate::request::{Budget, Request};
@@ -35,6 +35,16 @@ pub fn compile_once(request: &Request<'_>) -> Result<Compiled, Error> {
     Ok(compiled.told(plan))
 }
 
+/// Plans, and compiles the page if nothing is proposed, looking at the log only once. Else the host commits the edits, and
+/// compiles then.
+pub fn plan_or_compile(request: &Request<'_>) -> Result<(Plan, Option<Compiled>), Error> {
+    let (plan, seen) = plan_seeing(request)?;
+    let Some(view) = seen else { return Ok((plan, None)) };
+    let decided = Decided { reader: request.reader, more: &[] };
+    let compiled = compile_view(request, decided, view)?;
+    Ok((Plan::default(), Some(compiled.told(plan))))
+}
+
 impl Compiled {
     /// Adds to the receipt what the plan of this call has to say.
     #[must_use]
@@ -47,11 +57,14 @@ impl Compiled {
 
 fn compile_with(request: &Request<'_>, more: &[Edit]) -> Result<Compiled, Error> {
     request.policy.check()?;
-    let budget = request.budget()?;
     // What a plan could read through, compile can: a window is never less than its room.
     let bound = request.target.window.map_or(Tokens(u64::MAX), |it| Tokens(it.0.saturating_mul(READ_ROOMS_MAX)));
     let decided = Decided { reader: request.reader, more };
-    let mut view = View::of(request, decided, bound, Purpose::Compile);
+    compile_view(request, decided, View::of(request, decided, bound, Purpose::Compile))
+}
+
+fn compile_view<'a>(request: &Request<'a>, decided: Decided<'a>, mut view: View<'a>) -> Result<Compiled, Error> {
+    let budget = request.budget()?;
     if budget.over(view.cost()) > Tokens(0) || !view.window.is_complete {
         return Err(Overflow::of(&view, request, &budget).into());
     }

@@ -70,7 +70,7 @@ pub mod wire; // providers' formats
 #[doc = include_str!("../../../README.md")]
 struct Readme;
 
-pub use compile::{Compiled, compile, compile_once};
+pub use compile::{Compiled, compile, compile_once, plan_or_compile};
 pub use context::Context;
 pub use entry::{Entry, Lane, Part, Role, Seq, Span};
 pub use error::Error;

@@ -28,6 +28,11 @@ pub struct Plan {
 
 /// Proposes what the page of the next call need not say any more.
 pub fn plan(request: &Request<'_>) -> Result<Plan, Error> {
+    Ok(plan_seeing(request)?.0)
+}
+
+/// Plans, and returns the view that was planned with, if nothing is proposed: it is the one that compile would make.
+pub(crate) fn plan_seeing<'a>(request: &Request<'a>) -> Result<(Plan, Option<View<'a>>), Error> {
     request.policy.check()?;
     request.expiry.map_or(Ok(()), |over| over.check())?;
     let room = request.budget()?.room();
@@ -35,9 +40,11 @@ pub fn plan(request: &Request<'_>) -> Result<Plan, Error> {
     let mut rooms = 1;
     loop {
         let is_final = rooms >= READ_ROOMS_MAX;
-        let (plan, is_enough) = plan_within(request, room, Tokens(room.0.saturating_mul(rooms)), is_final, true);
+        let bound = Tokens(room.0.saturating_mul(rooms));
+        let (plan, is_enough, view) = plan_within(request, room, bound, is_final, true);
         if is_enough || is_final {
-            return Ok(plan);
+            let is_all = plan.edits.is_empty() && view.window.is_complete;
+            return Ok((plan, is_all.then_some(view)));
         }
         rooms *= 2;
     }
@@ -49,7 +56,13 @@ fn foreseen(view: &View<'_>, request: &Request<'_>) -> Vec<Candidate> {
     passes.flat_map(|pass| pass.foresee(view, request)).collect()
 }
 
-fn plan_within(request: &Request<'_>, room: Tokens, bound: Tokens, is_final: bool, may_cut: bool) -> (Plan, bool) {
+fn plan_within<'a>(
+    request: &Request<'a>,
+    room: Tokens,
+    bound: Tokens,
+    is_final: bool,
+    may_cut: bool,
+) -> (Plan, bool, View<'a>) {
     let decided = Decided { reader: request.reader, more: &[] };
     let mut view = View::of(request, decided, bound, Purpose::Plan);
     view.is_final = is_final;
@@ -57,7 +70,7 @@ fn plan_within(request: &Request<'_>, room: Tokens, bound: Tokens, is_final: boo
     // An edit would cost the model the reasoning it is in the middle of.
     let is_in_midst = request.target.edits_past == EditsPast::DropsLaterReasoning && view.has_open_round(request);
     if is_in_midst && view.window.is_complete && view.cost() <= room {
-        return (Plan { edits, ..Plan::default() }, true);
+        return (Plan { edits, ..Plan::default() }, true, view);
     }
     let settled = edits.len();
     let must_fit = !view.window.is_complete || view.cost() > room;
@@ -89,7 +102,7 @@ fn plan_within(request: &Request<'_>, room: Tokens, bound: Tokens, is_final: boo
     let mut warnings: Vec<_> = request.policy.reduce.iter().filter_map(|pass| pass.unmet(&view, request)).collect();
     warnings.extend((is_in_midst && edits.len() > settled).then_some(Warning::CutInOpenRound));
     if view.window.is_complete {
-        return (Plan { edits: above_the_floor(edits, request), warnings, waiting: moment.waiting }, true);
+        return (Plan { edits: above_the_floor(edits, request), warnings, waiting: moment.waiting }, true, view);
     }
     let has_floor = edits.iter().any(|edit| matches!(edit.change, Change::Floor(_)));
     let had_space = before_floor.is_some_and(|cost| cost <= room);
@@ -98,7 +111,7 @@ fn plan_within(request: &Request<'_>, room: Tokens, bound: Tokens, is_final: boo
     }
     // Without a floor there is no page either way, and edits of what happened to be read would be no plan.
     let edits = if has_floor { above_the_floor(edits, request) } else { Vec::new() };
-    (Plan { edits, warnings, waiting: moment.waiting }, has_floor && !had_space)
+    (Plan { edits, warnings, waiting: moment.waiting }, has_floor && !had_space, view)
 }
 
 /// Leaves out edits of what the same plan puts below the floor.

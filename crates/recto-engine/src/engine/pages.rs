@@ -18,7 +18,9 @@ use recto::expand::{Ask, Expansion, Refusal, expand};
 use recto::page::Page;
 use recto::receipt::Ticket;
 use recto::wire::Usage;
-use recto::{Compiled, Entry, Log, Plan, Reader, Request, Seq, Session, Target, Tokens, compile, plan};
+use recto::{
+    Compiled, Entry, Log, Plan, Reader, Request, Seq, Session, Target, Tokens, compile, plan, plan_or_compile,
+};
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Mutex;
@@ -467,7 +469,10 @@ async fn until_whole<S: Store, T>(
 
 /// Plans, and compiles with what was planned as if it were recorded.
 pub(super) fn planned(request: &Request<'_>) -> Result<(Compiled, Vec<Edit>), recto::Error> {
-    let plan: Plan = plan(request)?;
+    let (plan, compiled): (Plan, Option<Compiled>) = plan_or_compile(request)?;
+    if let Some(compiled) = compiled {
+        return Ok((compiled, Vec::new()));
+    }
     let edits = plan.edits.clone();
     let mut reader: Reader = request.reader.clone();
     reader.commit(edits.iter().cloned(), request.policy.digest());

@@ -8,14 +8,16 @@ use rusqlite::Connection;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
 /// The most jobs that wait for the writer.
 const QUEUE_MAX: usize = 1_024;
 /// The most jobs that share one commit.
 const GROUP_MAX: usize = 256;
-/// How often the writer lets others run before it commits a group that is smaller than the one before.
-const GATHER_YIELDS_MAX: usize = 200;
+/// How often the writer waits for others before it commits a group that is smaller than the one before, and how long.
+const GATHER_WAITS_MAX: usize = 4;
+const GATHER_WAIT: Duration = Duration::from_micros(100);
 /// The most connections that read at once.
 const READERS_MAX: usize = 4;
 
@@ -119,7 +121,7 @@ fn run(connection: &Connection, mut queue: mpsc::Receiver<Job>) {
     while let Some(first) = queue.blocking_recv() {
         let mut group = Vec::new();
         let mut next = Some(first);
-        let mut yields = 0;
+        let mut waits = 0;
         loop {
             match next.take() {
                 Some(Job::Shared(job)) => group.push(job),
@@ -128,9 +130,9 @@ fn run(connection: &Connection, mut queue: mpsc::Receiver<Job>) {
                     job(connection);
                 }
                 // Those who were answered just now are about to write again: a commit with them costs no more.
-                None if group.len() < expected && yields < GATHER_YIELDS_MAX => {
-                    yields += 1;
-                    std::thread::yield_now();
+                None if group.len() < expected && waits < GATHER_WAITS_MAX => {
+                    waits += 1;
+                    std::thread::park_timeout(GATHER_WAIT);
                 }
                 None => break,
             }
