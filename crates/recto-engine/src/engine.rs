@@ -375,16 +375,7 @@ fn batch(append: Append, counter: &Arc<dyn Count>) -> Result<Batch, Error> {
         let hashes: String = rows.iter().map(|row| row.hash.to_string()).collect();
         (key, Digest::of(hashes.as_bytes()))
     });
-    Ok(Batch {
-        expect: append.expect,
-        key,
-        rows,
-        at: now(),
-        records: Vec::new(),
-        version: None,
-        links: Vec::new(),
-        create: None,
-    })
+    Ok(Batch { key, ..Batch::new(append.expect, rows, now()) })
 }
 
 fn too_busy() -> Error {

@@ -190,20 +190,42 @@ impl<S: Store> Asked<S> {
         if found.is_fork {
             server.metrics.forks.count();
         }
-        let (begun, body, page) = match beginning {
+        let (begun, sent, why) = match beginning {
             Beginning::Made(begun) => {
-                let (body, page) = body::sent(&self.body, &incoming, &found, &begun, &call);
-                (Ok(begun), body, page)
+                let sent = body::sent(&self.body, &incoming, &found, &begun, &call);
+                (Ok(begun), sent, None)
             }
             Beginning::Unmade { head, why } => {
+                (Err((found.at.clone(), head)), Err("as_sent; no page could be made"), Some(why))
+            }
+        };
+        let (body, page) = match sent {
+            Ok(sent) => sent,
+            Err(page) => {
+                let why = why.map_or_else(|| page.to_string(), |why| why.to_string());
+                if found.is_rest_known {
+                    return Err(self.pageless(begun.ok(), &why).await);
+                }
+                server.metrics.fallbacks.count();
                 server.tell(|| format!("{}: sent as it came: {why}", found.at.conversation));
-                (Err((found.at.clone(), head)), self.body.clone(), "as_sent; no page could be made")
+                (self.body.clone(), page)
             }
         };
         let chain = (!found.is_rest_known).then(|| incoming.chain());
         let said = Said { wire: self.wire, chain, held: incoming.held.clone() };
         let recorded = Recorded { begun, prices: call.target.prices, said, flight };
         Ok(Ready { upstream, body, record: Record::Call(Box::new(recorded)), page })
+    }
+
+    /// Where the client has sent only what is new, nothing can be sent without a page: the model would not know the rest.
+    async fn pageless(&self, begun: Option<Begun>, why: &str) -> Refused {
+        if let Some(begun) = begun
+            && let Err(error) = self.server.engine.leave(begun).await
+        {
+            return store_failed(&error);
+        }
+        let message = format!("only what is new was sent, and no page can be made of the rest: {why}");
+        Refused { status: StatusCode::BAD_REQUEST, kind: "page", message }
     }
 
     /// Finds the conversation, appends what is new, and makes the page; nothing, if it can't be understood.

@@ -61,6 +61,8 @@ pub(super) struct Metrics {
     pub(super) forks: Counter,
     /// Bodies that could not be read, and were passed on as they came.
     pub(super) unreadable: Counter,
+    /// Requests that were sent as they came, because their pages could not be made or used.
+    pub(super) fallbacks: Counter,
     /// Requests that were sent to a provider again.
     pub(super) retries: Counter,
     /// Answers that a client has heard and that could not be recorded.
@@ -102,6 +104,7 @@ impl Metrics {
         let counters = [
             ("recto_forks_total", "Conversations that were forked because their past had changed.", &self.forks),
             ("recto_unreadable_total", "Bodies that were passed on without being understood.", &self.unreadable),
+            ("recto_fallbacks_total", "Requests sent as they came, for want of a page.", &self.fallbacks),
             ("recto_retries_total", "Requests that were sent to a provider again.", &self.retries),
             ("recto_unrecorded_total", "Answers that could not be recorded.", &self.unrecorded),
         ];

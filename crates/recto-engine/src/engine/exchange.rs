@@ -120,8 +120,9 @@ impl Warmth {
         Some(warm)
     }
 
-    fn put(&self, at: &At, reader: &ReaderName, warm: Warm) {
+    fn put(&self, at: &At, reader: &ReaderName, mut warm: Warm) {
         let Ok(mut kept) = self.kept.lock() else { return };
+        warm.tokens = warm.log.tally().sums().tokens.0;
         if warm.calls > WARM_CALLS_MAX || warm.tokens > WARM_TOKENS_MAX {
             return;
         }
@@ -230,14 +231,10 @@ impl<S: Store> Engine<S> {
             Behind::Fork { upto, .. } => Expect::Head(*upto),
         };
         let append = |rows, version| Batch {
-            expect,
-            key: None,
-            rows,
-            at: now(),
-            records: Vec::new(),
             version,
             links: links.clone(),
             create: create.clone(),
+            ..Batch::new(expect, rows, now())
         };
         if let Some(mut warm) = known {
             let rows = warm.append(&entries)?;
@@ -317,12 +314,17 @@ impl<S: Store> Engine<S> {
             let ticket = ticket_digest(&compiled.receipt.ticket);
             let open = OpenCall { ticket, turn: warm.row.turns, receipt: stored.text()?, input: None };
             let policy = call.policy.digest();
+            let erase = self.expired(at, call, &edits).await?;
+            if !erase.is_empty() {
+                // The log that is warm still has these words.
+                warm.calls = WARM_CALLS_MAX;
+            }
             let commit = Commit {
                 expect: warm.row,
                 decisions: lens::written(&edits, policy, warm.row),
                 contents: std::mem::take(&mut contents),
                 turns: Vec::new(),
-                erase: self.expired(at, call, &edits).await?,
+                erase,
                 open: Some(open),
                 records: Vec::new(),
                 at: now(),
@@ -348,16 +350,7 @@ impl<S: Store> Engine<S> {
         let rows = warm.append(&answer.entries)?;
         let spared = warm.reader.spared() + less;
         let turn = TurnRow { turn: turn.0, head, spared, receipt: stored.text()?, at: now() };
-        let produced = Batch {
-            expect: Expect::Head(head),
-            key: None,
-            rows,
-            at: now(),
-            records: Vec::new(),
-            version: None,
-            links: answer.links.clone(),
-            create: None,
-        };
+        let produced = Batch { links: answer.links.clone(), ..Batch::new(Expect::Head(head), rows, now()) };
         let unopened = (!is_open).then_some(Unopened { expect: warm.row, contents });
         let ticket = ticket_digest(&compiled.receipt.ticket);
         let acknowledge = Acknowledge { ticket, unopened, turn, produced };
@@ -381,7 +374,8 @@ impl<S: Store> Engine<S> {
             self.abandon(&at, &compiled.receipt.ticket).await?;
         } else {
             let reader = ReaderName::from(compiled.receipt.ticket.reader.clone());
-            self.inner.warmth.put(&at, &reader, warm);
+            // What went beside it was not written down, so the next call must not take it for known.
+            self.inner.warmth.put(&at, &reader, Warm { beside: None, ..warm });
         }
         Ok(())
     }
@@ -441,7 +435,6 @@ impl Warm {
         self.version += 1;
         self.at = now();
         self.calls += 1;
-        self.tokens = self.log.tally().sums().tokens.0;
     }
 }
 

@@ -357,16 +357,7 @@ impl<'e, S: Store> Import<'e, S> {
         let rows = std::mem::take(&mut self.rows);
         let added = rows.len() as u64;
         if added > 0 {
-            let batch = Batch {
-                expect: Expect::Any,
-                key: None,
-                rows,
-                at: now(),
-                records: Vec::new(),
-                version: None,
-                links: Vec::new(),
-                create: None,
-            };
+            let batch = Batch::new(Expect::Any, rows, now());
             self.engine.store().append(&self.at.tenant, &self.at.conversation, batch).await?;
             self.added += added;
         }

@@ -200,6 +200,13 @@ pub struct Batch {
     pub create: Option<Box<NewConversation>>,
 }
 
+impl Batch {
+    /// Returns a batch of entries with nothing optional in it.
+    pub fn new(expect: Expect, rows: Vec<NewRow>, at: Millis) -> Batch {
+        Batch { expect, key: None, rows, at, records: Vec::new(), version: None, links: Vec::new(), create: None }
+    }
+}
+
 /// A place of a log that was found by what identifies everything up to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Link {

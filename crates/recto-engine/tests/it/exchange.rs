@@ -217,6 +217,8 @@ fn a_call_that_came_to_nothing_is_made_again_without_saying_it_twice() {
         engine.finish(begun, answer(0, Tokens(10)), "fork".into()).await.unwrap();
         assert_eq!(engine.read(&at(), Seq(0), 10).await.unwrap().len(), 2);
         assert_eq!(engine.turns(&at(), &"main".into(), 0, 10).await.unwrap().len(), 1);
+        // What went beside the call that came to nothing was not written down with it.
+        assert!(engine.again(&at(), &"main".into(), 0).await.unwrap().agrees);
     });
 }
 

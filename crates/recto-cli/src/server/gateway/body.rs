@@ -10,25 +10,23 @@ use recto_engine::Call;
 use recto_engine::engine::Begun;
 use serde_json::Map;
 
-/// Returns the body of a request, and what became of its page.
+/// Returns the body of a request with its page, or why it can't be used.
 pub(super) fn sent(
     came: &Bytes,
     incoming: &Incoming<'_>,
     found: &Found,
     begun: &Begun,
     call: &Call,
-) -> (Bytes, &'static str) {
+) -> Result<(Bytes, &'static str), &'static str> {
     let is_needed = begun.is_reduced || found.is_rest_known;
     if !is_needed || incoming.held.is_some() {
-        return (came.clone(), "as_sent");
+        return Ok((came.clone(), "as_sent"));
     }
-    let Some(written) = written(incoming, &begun.compiled.page, call) else {
-        return (came.clone(), "as_sent; its page could not be put in place");
-    };
+    let written = written(incoming, &begun.compiled.page, call).ok_or("as_sent; its page could not be put in place")?;
     // What a provider would refuse is no better than what the client wrote.
     match incoming.wire.validate(&written).is_empty() {
-        true => (written.into(), "compiled"),
-        false => (came.clone(), "as_sent; its page breaks rules of the provider"),
+        true => Ok((written.into(), "compiled")),
+        false => Err("as_sent; its page breaks rules of the provider"),
     }
 }
 

@@ -17,9 +17,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Who reads, where the client doesn't say so.
 const MAIN: &str = "main";
-/// How many models, policies and prompts are remembered.
-const REMEMBERED_MAX: usize = 256;
-/// The longest name of a reader.
+/// How many models, policies and prompts are remembered, and how long a name or a prompt may be for that.
+const REMEMBERED_MAX: usize = 64;
+const PROMPT_BYTES_MAX: usize = 256 * 1024;
+/// The longest name of a reader, and of a model that is remembered.
 const NAME_BYTES_MAX: usize = 200;
 /// A line with which Claude Code accounts for itself; its provider takes it off, and it changes from call to call.
 const BILLING: &str = "x-anthropic-billing-header:";
@@ -111,7 +112,9 @@ impl Known {
         }
         let found = config.models.catalogue().target(model).unwrap_or_else(|| Target::unknown(model));
         let target = settings::over(found, wire);
-        remember(&self.targets, key, target.clone());
+        if model.len() <= NAME_BYTES_MAX {
+            remember(&self.targets, key, target.clone());
+        }
         target
     }
 
@@ -135,7 +138,9 @@ impl Known {
         let tools: Vec<&RawValue> = outline.tools.and_then(|raw| serde_json::from_str(raw).ok()).unwrap_or_default();
         let tools = tools.into_iter().map(|tool| tool.get().into()).collect();
         let beside = Beside { fragments: named.collect(), tools };
-        remember(&self.beside, key, Arc::new(beside.clone()));
+        if key.len() <= PROMPT_BYTES_MAX {
+            remember(&self.beside, key, Arc::new(beside.clone()));
+        }
         beside
     }
 }

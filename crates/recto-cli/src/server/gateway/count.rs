@@ -39,7 +39,7 @@ pub(in crate::server) async fn count_tokens<S: Store>(
         Err(refused) => return refused.told(asked.wire),
     };
     let error = match answered {
-        Ok(response) if !ABSENT.contains(&response.status()) => return passed(response).await,
+        Ok(response) if !ABSENT.contains(&response.status()) => return passed(asked.wire, response).await,
         Ok(_) => None,
         Err(error) => Some(error),
     };
@@ -53,7 +53,7 @@ pub(in crate::server) async fn count_tokens<S: Store>(
     }
 }
 
-/// Lists models, or tells about one: as the provider does, else those that we know of.
+/// Lists models, or tells about one, as the provider does.
 pub(in crate::server) async fn models<S: Store>(
     server: Arc<Server<S>>,
     caller: Caller,
@@ -69,19 +69,19 @@ pub(in crate::server) async fn models<S: Store>(
     };
     let path = asked.uri.path().strip_prefix("/v1/").unwrap_or("models").to_string();
     match asked.send(&upstream, &path, Method::GET, Bytes::new()).await {
-        Ok(response) => passed(response).await,
+        Ok(response) => passed(wire, response).await,
         Err(error) => failed(wire, &error),
     }
 }
 
 /// Passes an answer on that is no stream.
-async fn passed(mut response: upstream::Response) -> Response {
+async fn passed(wire: Wire, mut response: upstream::Response) -> Response {
     let mut body = Vec::new();
     loop {
         match response.chunk().await {
             Ok(Some(piece)) => body.extend_from_slice(&piece),
             Ok(None) => break,
-            Err(error) => return failed(Wire::Anthropic, &error),
+            Err(error) => return failed(wire, &error),
         }
     }
     let mut answer = Response::new(Body::from(body));

@@ -5,8 +5,10 @@ use axum::body::Bytes;
 use axum::http::{HeaderMap, StatusCode};
 use recto::Error;
 use recto::chain::Chain;
+use recto::digest::Digest;
 use recto::wire::{Outline, Wire};
 use recto_engine::Tenant;
+use std::borrow::Cow;
 
 /// The header in which Claude Code names its session.
 const CLAUDE_CODE_SESSION: &str = "x-claude-code-session-id";
@@ -34,6 +36,14 @@ pub(super) struct Incoming<'b> {
     pub(super) held: Option<String>,
 }
 
+/// A name as it is, or what identifies it, if it is long.
+fn bounded(name: &str) -> Cow<'_, str> {
+    match name.len() <= NAME_BYTES_MAX {
+        true => Cow::Borrowed(name),
+        false => Cow::Owned(Digest::of(name.as_bytes()).to_string()),
+    }
+}
+
 impl<'b> Incoming<'b> {
     /// Reads what is needed to find the conversation.
     pub(super) fn read(
@@ -54,8 +64,8 @@ impl<'b> Incoming<'b> {
         let own = headers.get(CLAUDE_CODE_SESSION).and_then(|value| value.to_str().ok());
         let mark = match (&named, own, &outline.session) {
             (Some(Ok(name)), ..) => Some(format!("recto {name}")),
-            (_, Some(session), _) => Some(format!("claude_code {session}")),
-            (.., Some(session)) => Some(format!("session {session}")),
+            (_, Some(session), _) => Some(format!("claude_code {}", bounded(session))),
+            (.., Some(session)) => Some(format!("session {}", bounded(session))),
             _ => None,
         };
         let held = match (&outline.previous, &outline.held_by) {

@@ -76,10 +76,15 @@ impl Client {
         self.sends(path(talk.wire), body.to_string())
     }
 
+    /// Asks for what stands at a path.
+    pub(super) fn gets(&self, path: &str) -> Answer {
+        let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+        self.writes(request.as_bytes()).whole()
+    }
+
     /// Returns the server's numbers.
     pub(super) fn metrics(&self) -> String {
-        let answer = self.writes(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").whole();
-        String::from_utf8(answer.body).unwrap()
+        String::from_utf8(self.gets("/metrics").body).unwrap()
     }
 
     /// Waits until a number of the server has a value.

@@ -91,6 +91,25 @@ fn what_is_new_and_came_to_nothing_is_not_said_twice_when_it_is_sent_again() {
 }
 
 #[test]
+fn what_is_new_is_not_sent_alone_where_no_page_can_be_made_of_the_rest() {
+    let (world, client) = world(&["One."]);
+    let client = client.with("x-recto-conversation", "monday");
+    // More than the window of the model, and under `none` nothing may go.
+    let first = client.asks(&chat().user(&"word ".repeat(130_000)));
+    assert_eq!((first.status, first.header("x-recto-page")), (200, Some("as_sent; no page could be made")));
+    client.until("recto_fallbacks_total", 1);
+    let second = client.asks(&chat().user("Second."));
+    assert_eq!(second.told(), (400, "page"));
+    assert_eq!(lengths(&world), [1], "the model was not asked without the rest");
+    // A past that the client sends itself goes on as it came.
+    world.fake.push(Reply::default().text("Two."));
+    let talk = chat().user(&"word ".repeat(130_000)).heard(&first).user("Second.");
+    let third = client.asks(&talk);
+    assert_eq!((third.status, lengths(&world)), (200, vec![1, 3]));
+    assert_eq!(world.said(&third.conversation())[1..], [assistant("One."), user("Second."), assistant("Two.")]);
+}
+
+#[test]
 fn a_changed_past_under_a_name_is_a_fork_that_is_told_and_found_again() {
     let (world, client) = world(&["One.", "Two.", "Other two.", "Other three."]);
     let client = client.with("x-recto-conversation", "monday");

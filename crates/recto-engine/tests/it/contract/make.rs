@@ -71,16 +71,7 @@ pub(crate) fn at(seq: u64, row: NewRow) -> NewRow {
 }
 
 pub(crate) fn batch(rows: Vec<NewRow>) -> Batch {
-    Batch {
-        expect: Expect::Any,
-        key: None,
-        rows,
-        at: NOW,
-        records: Vec::new(),
-        version: None,
-        links: Vec::new(),
-        create: None,
-    }
+    Batch::new(Expect::Any, rows, NOW)
 }
 
 pub(crate) fn keyed(key: &str, rows: Vec<NewRow>) -> Batch {

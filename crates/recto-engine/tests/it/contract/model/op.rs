@@ -335,7 +335,7 @@ impl Said {
             let hash = if is_same { ticket("same") } else { ticket("another") };
             (Text::from(key.to_string()), hash)
         });
-        Batch { expect, key, rows, at, records: Vec::new(), version: None, links: Vec::new(), create: None }
+        Batch { key, ..Batch::new(expect, rows, at) }
     }
 }
 
