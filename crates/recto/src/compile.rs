@@ -42,7 +42,8 @@ pub fn plan_or_compile(request: &Request<'_>) -> Result<(Plan, Option<Compiled>)
     let Some(view) = seen else { return Ok((plan, None)) };
     let decided = Decided { reader: request.reader, more: &[] };
     let compiled = compile_view(request, decided, view)?;
-    Ok((Plan::default(), Some(compiled.told(plan))))
+    let wants = plan.wants.clone();
+    Ok((Plan { wants, ..Plan::default() }, Some(compiled.told(plan))))
 }
 
 impl Compiled {

@@ -30,6 +30,7 @@ pub mod log; // facts in order, shared between forks, with running sums
 pub mod tokens; // how much a text costs
 
 pub mod edit; // what makes a page say less than the log, and why
+pub mod note; // summaries by a model: what would help, and what came of it
 pub mod reader; // a lens over a log: its calls and its decisions
 pub mod session; // what a provider that remembers already holds
 pub mod event; // what has happened to a log and a reader, told in order

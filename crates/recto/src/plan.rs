@@ -2,6 +2,7 @@
 
 use crate::edit::{Change, Edit};
 use crate::error::Error;
+use crate::note::Want;
 use crate::pays::{Cached, Moment, NotPaid, Waiting};
 use crate::policy::Apply;
 use crate::reader::Decided;
@@ -24,6 +25,8 @@ pub struct Plan {
     pub warnings: Vec<Warning>,
     /// What could be said shorter, and waits until that pays.
     pub waiting: Option<Waiting>,
+    /// Summaries that would help.
+    pub wants: Vec<Want>,
 }
 
 /// Proposes what the page of the next call need not say any more.
@@ -99,10 +102,12 @@ fn plan_within<'a>(
             Err(NotPaid) => return plan_within(request, room, bound, is_final, false),
         }
     }
+    let wants = request.policy.reduce.iter().flat_map(|pass| pass.wants(&view, request)).collect();
     let mut warnings: Vec<_> = request.policy.reduce.iter().filter_map(|pass| pass.unmet(&view, request)).collect();
     warnings.extend((is_in_midst && edits.len() > settled).then_some(Warning::CutInOpenRound));
     if view.window.is_complete {
-        return (Plan { edits: above_the_floor(edits, request), warnings, waiting: moment.waiting }, true, view);
+        let edits = above_the_floor(edits, request);
+        return (Plan { edits, warnings, waiting: moment.waiting, wants }, true, view);
     }
     let has_floor = edits.iter().any(|edit| matches!(edit.change, Change::Floor(_)));
     let had_space = before_floor.is_some_and(|cost| cost <= room);
@@ -111,7 +116,7 @@ fn plan_within<'a>(
     }
     // Without a floor there is no page either way, and edits of what happened to be read would be no plan.
     let edits = if has_floor { above_the_floor(edits, request) } else { Vec::new() };
-    (Plan { edits, warnings, waiting: moment.waiting }, has_floor && !had_space, view)
+    (Plan { edits, warnings, waiting: moment.waiting, wants }, has_floor && !had_space, view)
 }
 
 /// Leaves out edits of what the same plan puts below the floor.

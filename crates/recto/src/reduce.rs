@@ -19,6 +19,7 @@ mod words; // how much texts have in common
 use crate::edit::{Edit, Turn};
 use crate::entry::Seq;
 use crate::error::Error;
+use crate::note::Want;
 use crate::policy::Pass;
 use crate::receipt::Warning;
 use crate::request::Request;
@@ -64,6 +65,11 @@ pub trait Reduce: Debug + Send + Sync {
     /// `propose` says.
     fn foresee(&self, _view: &View<'_>, _request: &Request<'_>) -> Option<Vec<Candidate>> {
         None
+    }
+
+    /// Returns the summaries that would help it, on the view that all edits of the plan made.
+    fn wants(&self, _view: &View<'_>, _request: &Request<'_>) -> Vec<Want> {
+        Vec::new()
     }
 
     /// Checks its own numbers.

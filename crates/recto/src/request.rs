@@ -9,6 +9,7 @@ use crate::format::ResponseFormat;
 use crate::fragment::{Fragment, Fragments, Lifecycle, Placement, Priority, Rendered};
 use crate::holding::Full;
 use crate::log::{Counted, Log};
+use crate::note::Notes;
 use crate::page::Page;
 use crate::policy::{Policy, Resumed, StaticChange};
 use crate::reader::Reader;
@@ -38,6 +39,8 @@ pub struct Request<'a> {
     pub tools: Option<&'a Tools>,
     /// What holds for this run instead of what was configured about expiry.
     pub expiry: Option<&'a ExpiryOverride>,
+    /// Summaries that a model has made; `None` where nobody makes any.
+    pub notes: Option<&'a Notes>,
     /// The form that the answer must have.
     pub format: Option<&'a ResponseFormat>,
     /// Where a client marked the end of what should be cached: by entry, with the mark as JSON text. Where there are
@@ -78,6 +81,7 @@ impl<'a> Request<'a> {
             fragments: None,
             tools: None,
             expiry: None,
+            notes: None,
             format: None,
             marks: &[],
             input: None,

@@ -4,6 +4,7 @@ use crate::edit::{Change, Edit};
 use crate::entry::Text;
 use crate::error::Error;
 use crate::item::Item;
+use crate::note::Want;
 use crate::receipt::Warning;
 use crate::reduce::{
     Candidate, CapOutput, DropImages, DropReasoning, Excerpt, Expire, FitWindow, Identical, Irrelevant, Recent, Reduce,
@@ -214,6 +215,10 @@ impl Step {
 
     pub(crate) fn unmet(&self, view: &View<'_>, request: &Request<'_>) -> Option<Warning> {
         self.pass.as_reduce().unmet(view, request)
+    }
+
+    pub(crate) fn wants(&self, view: &View<'_>, request: &Request<'_>) -> Vec<Want> {
+        self.pass.as_reduce().wants(view, request)
     }
 
     /// Returns what it could propose now, with what each would save.
