@@ -40,6 +40,7 @@ mod policies;
 mod python_types;
 mod recall;
 mod receipt;
+mod redact;
 mod repeats;
 mod responses;
 mod scenarios;
