@@ -1,4 +1,4 @@
-use super::bytes::{after, before, is_word, run, unescaped};
+use super::bytes::{run, unescaped};
 use super::{Found, Kind, assigned, keys, number, pem, web};
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -118,5 +118,4 @@ fn keys_in(bytes: &[u8], word: Range<usize>, found: &mut Hits<'_>) {
         }
         at += run(bytes, at, word.end.saturating_sub(at), |it| !it.is_ascii_alphanumeric());
     }
-    debug_assert!(word.is_empty() || is_word(before(bytes, word.end)) || after(bytes, word.end - 1) == b'.');
 }
