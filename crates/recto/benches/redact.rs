@@ -109,7 +109,7 @@ const PIECES: [&str; 34] = [
 ];
 
 fn hostile() -> Vec<(&'static str, f64, f64)> {
-    let own = Pattern::new("a[a-z]{1,200}0").expect("it is a pattern");
+    let own = Pattern::new("a[a-z]{2,200}0").expect("it is a pattern");
     let redactor = Redactor::all().finding("own", own).expect("it is a name");
     let growth = |piece: &'static str| {
         let [one, ten] = [MEGABYTE, 10 * MEGABYTE].map(|bytes| piece.repeat(bytes / piece.len()));
@@ -118,7 +118,7 @@ fn hostile() -> Vec<(&'static str, f64, f64)> {
             times.0.push(time(|| drop(black_box(redactor.redact(&one)))));
             times.1.push(time(|| drop(black_box(redactor.redact(&ten)))));
         }
-        let (one, ten) = (median(times.0), median(times.1));
+        let (one, ten) = (least(times.0), least(times.1));
         (piece, ten / one, 10.0 / ten)
     };
     PIECES.into_iter().map(growth).collect()
@@ -130,7 +130,7 @@ fn time(work: impl FnOnce()) -> Duration {
     start.elapsed()
 }
 
-fn median(mut times: Vec<Duration>) -> f64 {
-    times.sort_unstable();
-    times[times.len() / 2].as_secs_f64()
+/// What others do on the machine only ever adds to a time.
+fn least(times: Vec<Duration>) -> f64 {
+    times.into_iter().min().map_or(0.0, |time| time.as_secs_f64())
 }

@@ -21,6 +21,7 @@ struct Number {
     has_bracket: bool,
     digits: Vec<u8>,
     groups: Vec<Group>,
+    lengths: Vec<usize>,
 }
 
 struct Group {
@@ -43,7 +44,8 @@ pub(super) fn at(bytes: &[u8], at: usize) -> Option<(Range<usize>, Kind)> {
     // Most numbers of a text are done with one look.
     let digits = run(bytes, at, DIGITS_MAX, |it| it.is_ascii_digit());
     let is_more = matches!(after(bytes, at + digits), b' ' | b'-' | b'.' | b'/' | b')' | b'(');
-    if digits > 0 && digits < PLAIN_CARD_DIGITS && !is_more {
+    let is_alone = digits < PLAIN_CARD_DIGITS && !is_more || digits == 1 && first != b'1';
+    if digits > 0 && is_alone {
         return None;
     }
     let number = Number::read(bytes, at);
@@ -68,7 +70,9 @@ fn is_label(bytes: &[u8], at: usize) -> bool {
 impl Number {
     fn read(bytes: &[u8], start: usize) -> Number {
         let has_plus = bytes[start] == b'+';
-        let mut number = Number { start, has_plus, has_bracket: false, digits: Vec::new(), groups: Vec::new() };
+        let digits = Vec::with_capacity(2 * DIGITS_MAX);
+        let (groups, lengths) = (Vec::with_capacity(GROUPS_MAX), Vec::with_capacity(GROUPS_MAX));
+        let mut number = Number { start, has_plus, has_bracket: false, digits, groups, lengths };
         let mut at = start + usize::from(has_plus);
         while number.groups.len() < GROUPS_MAX && number.digits.len() < DIGITS_MAX {
             let marks = run(bytes, at, 3, |it| b" -./()".contains(&it));
@@ -83,18 +87,15 @@ impl Number {
             number.digits.extend_from_slice(&bytes[at + marks..at + marks + length]);
             at += marks + length;
             let mark = gap.iter().find(|it| **it != b' ').or(gap.first());
+            number.lengths.push(length);
             number.groups.push(Group { gap: mark.copied().unwrap_or(0), length, end: at });
         }
         number
     }
 
-    fn lengths(&self) -> Vec<usize> {
-        self.groups.iter().map(|group| group.length).collect()
-    }
-
     /// Returns where a card number ends: digits in one group, or in those that cards have, with a right checksum.
     fn card(&self, bytes: &[u8]) -> Option<usize> {
-        let lengths = self.lengths();
+        let lengths = &self.lengths;
         let groups = match lengths[..] {
             [4, 4, 4, 4, ..] => 4,
             [4, 6, 5 | 4, ..] => 3,
@@ -141,7 +142,7 @@ impl Number {
 
     /// How many groups belong to a number as it is dialled within a country.
     fn national(&self) -> Option<usize> {
-        let lengths = self.lengths();
+        let lengths = &self.lengths;
         let gaps: Vec<u8> = self.groups.iter().skip(1).map(|group| group.gap).collect();
         let is_one = |gaps: &[u8], marks: &[u8]| gaps.iter().all(|gap| marks.contains(gap) && *gap == gaps[0]);
         // North America: three, three and four digits, perhaps a one in front.
@@ -168,12 +169,12 @@ impl Number {
     }
 
     fn is_pairs(&self) -> bool {
-        self.lengths() == [2; 5]
+        self.lengths == [2; 5]
     }
 
     /// Whether it is a year with a sign, a month and a day.
     fn is_date(&self) -> bool {
-        matches!(self.lengths()[..], [_, 1..=2, 1..=2]) && self.groups[1..].iter().all(|group| group.gap == b'-')
+        matches!(self.lengths[..], [_, 1..=2, 1..=2]) && self.groups[1..].iter().all(|group| group.gap == b'-')
     }
 
     /// Whether the pairs are 01 02 03 and so on.
