@@ -170,7 +170,11 @@ pub(super) fn aws_secret(bytes: &[u8], from: usize) -> Option<(Range<usize>, Kin
     let mut at = from;
     while at < end {
         let length = run(bytes, at, AWS_SECRET_BYTES + 1, is_body);
-        if length == AWS_SECRET_BYTES && shape::is_key_like(&bytes[at..at + length]) {
+        let is_part = |byte: u8| is_word(byte) || byte == b'.';
+        let is_whole = length == AWS_SECRET_BYTES
+            && !(at > from && is_part(before(bytes, at)))
+            && !is_part(after(bytes, at + length));
+        if is_whole && shape::is_key_like(&bytes[at..at + length]) {
             return Some((at..at + length, Kind::AwsSecretKey));
         }
         at += length.max(1);
