@@ -1,6 +1,7 @@
 //! The call that a request is: for which model, under which policy, and what goes beside its history.
 
 use super::incoming::Incoming;
+use super::offer::Offer;
 use super::{Asked, POLICY, READER, Refused};
 use crate::config::{Config, Origin, Set};
 use crate::settings;
@@ -43,8 +44,8 @@ struct Beside {
 }
 
 impl<S: Store> Asked<S> {
-    /// Returns the call that a request is.
-    pub(super) fn call(&self, incoming: &Incoming<'_>) -> Result<Call, Refused> {
+    /// Returns the call that a request is, and what is offered with it.
+    pub(super) fn call(&self, incoming: &Incoming<'_>) -> Result<(Call, Option<Offer>), Refused> {
         let known = &self.server.gateway.calls;
         let config = &self.server.config;
         let policy = match incoming.held {
@@ -57,8 +58,10 @@ impl<S: Store> Asked<S> {
             target.cache.kind = Caching::Off;
         }
         let reader = self.named(&READER)?.unwrap_or(MAIN);
-        let Beside { fragments, tools } = known.beside(incoming);
-        Ok(Call { fragments, tools, ..Call::new(reader, policy, target) })
+        let Beside { fragments, mut tools } = known.beside(incoming);
+        let offer = Offer::of(incoming, &policy, tools.len());
+        tools.extend(offer.as_ref().map(|offer| offer.definition.clone()));
+        Ok((Call { fragments, tools, ..Call::new(reader, policy, target) }, offer))
     }
 
     /// The policy that the client names, else its key, else the configuration.

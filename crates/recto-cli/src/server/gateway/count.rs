@@ -10,7 +10,8 @@ use axum::response::Response;
 use recto::tool::Tools;
 use recto::wire::Wire;
 use recto::{Log, Policy, Reader, Request, Target, compile_once};
-use recto_engine::{Store, upstream};
+use recto_engine::Store;
+use recto_engine::upstream::{self, Repeat};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -27,14 +28,14 @@ pub(in crate::server) async fn count_tokens<S: Store>(
     headers: HeaderMap,
     body: Bytes,
 ) -> Response {
-    let mut asked = Asked { server, caller, wire: Wire::Anthropic, uri, headers, body };
+    let asked = Asked { server, caller, wire: Wire::Anthropic, uri, headers, body };
     let text = String::from_utf8_lossy(&asked.body).into_owned();
     let outline = asked.wire.outline(&text);
     let model = outline.as_ref().ok().and_then(|outline| outline.model.as_deref()).unwrap_or_default().to_string();
     let answered = match asked.upstream(Some(&model)) {
         Ok(upstream) => {
             let body = asked.body.clone();
-            asked.send(&upstream, "messages/count_tokens", Method::POST, body).await
+            asked.send(&upstream, "messages/count_tokens", Method::POST, body, Repeat::WhenUnreached).await
         }
         Err(refused) => return refused.told(asked.wire),
     };
@@ -62,13 +63,13 @@ pub(in crate::server) async fn models<S: Store>(
     headers: HeaderMap,
 ) -> Response {
     let wire = if headers.contains_key("anthropic-version") { Wire::Anthropic } else { Wire::OpenaiChat };
-    let mut asked = Asked { server, caller, wire, uri, headers, body: Bytes::new() };
+    let asked = Asked { server, caller, wire, uri, headers, body: Bytes::new() };
     let upstream = match asked.upstream(id.as_deref()) {
         Ok(upstream) => upstream,
         Err(refused) => return refused.told(asked.wire),
     };
     let path = asked.uri.path().strip_prefix("/v1/").unwrap_or("models").to_string();
-    match asked.send(&upstream, &path, Method::GET, Bytes::new()).await {
+    match asked.send(&upstream, &path, Method::GET, Bytes::new(), Repeat::WhenUnreached).await {
         Ok(response) => passed(wire, response).await,
         Err(error) => failed(wire, &error),
     }
