@@ -33,8 +33,9 @@ pub const HIDDEN_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// response are the merged body.
 ///
 /// As long as the tool is not called, every event is returned with its own bytes, and a whole body as it came: all
-/// that is returned, one after the other, is what the provider sent, byte for byte. Afterwards, fields that are not
-/// ours to change keep their order and spelling.
+/// that is returned, one after the other, is what the provider sent, byte for byte; but where a response lists the
+/// tools that were offered (Responses), this one is not among them. Otherwise, fields that are not ours to change keep
+/// their order and spelling.
 ///
 /// The client's response has the id of the first round, also where the provider stores a response under each id: who
 /// goes on from the client's id (`previous_response_id`) has to go on from that of the last round. Of several choices
@@ -169,7 +170,7 @@ impl Hiding {
         let Some(shown) = shown else {
             return Err(Error::input("the body of a round is no response").hinting("pass the provider's answer on"));
         };
-        let shown = if rounds.has_hidden { shown.into_bytes() } else { body.to_vec() };
+        let shown = if rounds.has_hidden || rounds.has_untold { shown.into_bytes() } else { body.to_vec() };
         rounds.withheld.clone_from(&shown);
         Ok(self.close(shown))
     }

@@ -51,7 +51,7 @@ impl<S: Store> Asked<S> {
         let policy = match incoming.held {
             // What the provider holds can't be said otherwise.
             Some(_) => Policy::preset("none").unwrap_or_else(|_| Policy::usual()),
-            None => self.policy(known, config)?,
+            None => self.policy()?,
         };
         let mut target = known.target(incoming.model().unwrap_or_default(), self.wire, config);
         if target.cache.kind == Caching::Marks && !incoming.text.contains(CACHE_MARK) {
@@ -59,13 +59,14 @@ impl<S: Store> Asked<S> {
         }
         let reader = self.named(&READER)?.unwrap_or(MAIN);
         let Beside { fragments, mut tools } = known.beside(incoming);
-        let offer = Offer::of(incoming, &policy, tools.len());
+        let offer = Offer::of(self.wire, &incoming.outline, &policy, tools.len());
         tools.extend(offer.as_ref().map(|offer| offer.definition.clone()));
         Ok((Call { fragments, tools, ..Call::new(reader, policy, target) }, offer))
     }
 
     /// The policy that the client names, else its key, else the configuration.
-    fn policy(&self, known: &Known, config: &Config) -> Result<Policy, Refused> {
+    pub(super) fn policy(&self) -> Result<Policy, Refused> {
+        let (known, config) = (&self.server.gateway.calls, &self.server.config);
         let refused = |message: String| Refused { status: StatusCode::BAD_REQUEST, kind: "policy", message };
         let named = self.named(&POLICY)?.or(self.caller.policy.as_deref());
         // Whoever asks from outside names what is built in; files are for the configuration.

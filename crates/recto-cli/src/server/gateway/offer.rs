@@ -1,12 +1,11 @@
 //! The tool by which a model asks back what its page leaves out: offered behind the client's own, from the first request
 //! on and always in the same words, so that the provider's cache holds from there on.
 
-use super::incoming::Incoming;
 use recto::Policy;
 use recto::entry::{Part, Text};
 use recto::expand::{self, TOOL_NAME};
 use recto::page::Page;
-use recto::wire::{TOOLS_MAX, Wire};
+use recto::wire::{Outline, TOOLS_MAX, Wire};
 use std::ops::Range;
 use std::sync::LazyLock;
 
@@ -27,13 +26,14 @@ pub(super) struct Offer {
 impl Offer {
     /// Returns the offer that goes with a request beside so many tools of the client's, if one does: where the policy may
     /// leave something out, and we would be the ones who are asked.
-    pub(super) fn of(incoming: &Incoming<'_>, policy: &Policy, tools: usize) -> Option<Offer> {
-        let has_room = incoming.wire == Wire::Anthropic || tools < TOOLS_MAX;
-        if policy.reduce.is_empty() || incoming.held.is_some() || !has_room {
+    pub(super) fn of(wire: Wire, outline: &Outline<'_>, policy: &Policy, tools: usize) -> Option<Offer> {
+        let is_held = outline.previous.is_some() || outline.held_by.is_some();
+        let has_room = wire == Wire::Anthropic || tools < TOOLS_MAX;
+        if policy.reduce.is_empty() || is_held || !has_room {
             return None;
         }
-        let definition = definition(incoming.wire).clone();
-        let (at, text) = incoming.outline.offering(TOOL_NAME, &definition)?;
+        let definition = definition(wire).clone();
+        let (at, text) = outline.offering(TOOL_NAME, &definition)?;
         Some(Offer { at, text, definition })
     }
 
@@ -43,8 +43,8 @@ impl Offer {
     }
 }
 
-/// Returns the definition in a wire's form.
-pub(super) fn definition(wire: Wire) -> &'static Text {
+/// The definition in a wire's form.
+fn definition(wire: Wire) -> &'static Text {
     let at = Wire::ALL.iter().position(|it| *it == wire).unwrap_or_default();
     &DEFINITIONS[at]
 }

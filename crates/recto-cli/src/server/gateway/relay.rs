@@ -131,7 +131,8 @@ impl<S: Store> Relay<S> {
                 Went::Nowhere(stuck) => return self.stuck_unheard(stuck, head).await,
             }
         };
-        if self.is_hiding() {
+        if self.going.is_some() {
+            // It is told anew, by what the body is now.
             answer.headers_mut().remove(CONTENT_LENGTH);
         }
         *answer.body_mut() = Body::from(body);
@@ -276,24 +277,30 @@ impl<S: Store> Relay<S> {
                 self.keep(reply, Vec::new(), end, &mut Response::default()).await;
             }
         }
-        if let Some(error) = error {
-            drop(pieces.send(Err(io::Error::other(error))).await);
+        let Some(error) = error else { return };
+        if let Some(Round::Ended { bytes }) = self.going.as_mut().map(|going| going.hiding.round())
+            && !self.is_hiding()
+        {
+            said(pieces, bytes).await;
         }
+        drop(pieces.send(Err(io::Error::other(error))).await);
     }
 
-    /// Says why there is no further round to a client that has heard the ones before.
+    /// Says why there is no further round to a client that has heard the ones before, as its provider would.
     async fn stuck(&mut self, stuck: Stuck, pieces: &mpsc::Sender<Piece>) {
         let (end, why) = match stuck {
             Stuck::Refused(response) => (End::Refused, response.into_refusal().await.to_string()),
             Stuck::Failed { why, .. } => (End::Unanswered, why),
-            Stuck::Cut => (End::Cut, ENDING.to_string()),
             Stuck::ClientLeft => return self.unanswered(End::ClientLeft).await,
+            Stuck::Cut => {
+                self.unanswered(End::Cut).await;
+                return drop(pieces.send(Err(io::Error::other(ENDING))).await);
+            }
         };
         self.unanswered(end).await;
         if let Some(going) = &mut self.going {
             said(pieces, going.hiding.fail(&why)).await;
         }
-        drop(pieces.send(Err(io::Error::other(why))).await);
     }
 
     /// Records a reply with the answers to what was asked back in it. The client has its answer in any case, so a failure

@@ -29,7 +29,8 @@ use recto_engine::{At, Call, Store};
 use std::borrow::Cow;
 use std::future::Future;
 
-/// How many rounds of one response are answered. Who calls after that has had its say.
+/// In how many rounds of one response a model may ask something back. In the last it is told so, and whoever asks all the
+/// same has had its say.
 const ROUNDS_MAX: usize = 8;
 /// How many calls of one response are answered.
 const CALLS_MAX: usize = 64;
@@ -96,15 +97,23 @@ impl Going {
         Going { hiding, call, offer, upstream, shown: Vec::new(), rounds, calls, tokens, is_told: false }
     }
 
+    /// Begins to answer a round, the last of them by saying so. Returns whether that was said before.
+    fn tells_enough(&mut self) -> bool {
+        self.rounds += 1;
+        let was_told = self.is_told;
+        self.is_told |= self.rounds >= ROUNDS_MAX;
+        was_told
+    }
+
     /// Whether the client has been kept from seeing something.
     pub(super) fn is_hiding(&self) -> bool {
-        self.rounds > 0
+        self.calls > 0
     }
 
     /// Returns what the client has been shown with a reply, as it will send it back; nothing, where that says nothing and
     /// the reply broke off.
     pub(super) fn shown<'r>(&self, reply: &'r Entry) -> Option<Cow<'r, Entry>> {
-        if self.shown.is_empty() && visible(reply).count() == reply.parts.len() && self.rounds == 0 {
+        if self.shown.is_empty() && visible(reply).count() == reply.parts.len() {
             return Some(Cow::Borrowed(reply));
         }
         let parts: Vec<Part> = self.shown.iter().chain(visible(reply)).cloned().collect();
@@ -203,7 +212,7 @@ impl<S: Store> Relay<S> {
         left: impl Future<Output = ()>,
     ) -> Went {
         let end = if reply.entry.status == Status::Sent { End::Whole } else { End::BrokenOff };
-        let was_told = self.going.as_ref().is_some_and(|going| going.is_told);
+        let was_told = self.going.as_mut().is_some_and(|going| going.tells_enough());
         let (bytes, answers) = match round {
             Round::Ended { bytes } => (bytes, Vec::new()),
             Round::Mixed { bytes, calls } => (bytes, self.answers(&calls).await),
@@ -255,8 +264,6 @@ impl<S: Store> Relay<S> {
         };
         let server = &self.asked.server;
         going.shown.extend(visible(&reply.entry).cloned());
-        going.rounds += 1;
-        going.is_told |= going.rounds >= ROUNDS_MAX;
         // What the client was shown so far is no place that it could go on from.
         let kept = kept(server, *recorded, reply, answers, Vec::new()).await;
         let Kept { at, last, is_fork, prices, said, flight } = kept.map_err(|error| {

@@ -52,14 +52,19 @@ impl Responses {
         match kind.strip_prefix("response.") {
             Some("created" | "in_progress" | "queued") if rounds.is_later => return Ok(()),
             Some("created" | "in_progress" | "queued") => {
-                if let Some(mut response) = data.object("response") {
+                let untold = data.object("response").and_then(|mut response| {
                     rounds.name(&mut response, HEAD);
+                    untell(rounds, &mut response);
+                    response.is_changed().then(|| response.to_string())
+                });
+                if let Some(response) = untold {
+                    data.replace("response", response);
                 }
             }
             Some(end @ ("completed" | "incomplete" | "failed" | "cancelled")) => {
-                let response = data.object("response").map(|response| self.response(rounds, response));
+                let response = data.object("response").and_then(|response| self.response(rounds, response));
                 rounds.end(end == "completed");
-                if let Some(response) = response.filter(|_| rounds.has_hidden) {
+                if let Some(response) = response {
                     data.replace("response", response);
                 }
                 if rounds.is_called() {
@@ -109,9 +114,9 @@ impl Responses {
         Ok(true)
     }
 
-    /// Takes the response of a round at its end, and returns what the client gets of it if it is the last. Some servers
-    /// tell of items only here.
-    fn response(&mut self, rounds: &mut Rounds, mut response: Object<'_>) -> String {
+    /// Takes the response of a round at its end, and returns what the client gets of it if it is the last, where that is
+    /// not the same. Some servers tell of items only here.
+    fn response(&mut self, rounds: &mut Rounds, mut response: Object<'_>) -> Option<String> {
         self.added.clear();
         let mut theirs = 0;
         for raw in response.list("output").unwrap_or_default() {
@@ -128,9 +133,12 @@ impl Responses {
         rounds.theirs = rounds.theirs.max(theirs);
         rounds.name(&mut response, HEAD);
         rounds.sum_usage(&mut response);
-        let all: Vec<&String> = self.output.iter().chain(&self.added).collect();
-        response.replace("output", list_of(&all));
-        response.to_string()
+        untell(rounds, &mut response);
+        if rounds.has_hidden {
+            let all: Vec<&String> = self.output.iter().chain(&self.added).collect();
+            response.replace("output", list_of(&all));
+        }
+        response.is_changed().then(|| response.to_string())
     }
 
     /// Ends the round.
@@ -146,7 +154,7 @@ impl Responses {
         let is_completed = response.text("status").is_none_or(|status| status == "completed");
         let shown = self.response(rounds, response);
         rounds.end(is_completed);
-        Some(shown)
+        Some(shown.unwrap_or_else(|| body.into()))
     }
 
     /// Writes an error in the words of the wire.
@@ -155,6 +163,18 @@ impl Responses {
         let error = serde_json::json!({"type": "error", "code": "server_error", "message": what, "param": null,
             "sequence_number": number});
         event(Some("error"), error, out);
+    }
+}
+
+/// Takes the tool out of what a response tells of those that were offered.
+fn untell(rounds: &mut Rounds, response: &mut Object<'_>) {
+    let is_ours = |raw: &&str| Object::read(raw).is_some_and(|tool| rounds.hides(tool.text("name").as_deref()));
+    let Some(tools) = response.list("tools") else { return };
+    let (ours, others): (Vec<&str>, Vec<&str>) = tools.into_iter().partition(is_ours);
+    let (is_told, others) = (!ours.is_empty(), list_of(&others));
+    if is_told {
+        rounds.has_untold = true;
+        response.replace("tools", others);
     }
 }
 

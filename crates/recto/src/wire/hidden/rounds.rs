@@ -15,6 +15,8 @@ pub(super) struct Rounds {
     pub(super) tool: String,
     /// Whether a call was hidden in any round. From then on nothing is numbered as the provider numbers it.
     pub(super) has_hidden: bool,
+    /// Whether the tool was taken out of what a response tells of those that were offered.
+    pub(super) has_untold: bool,
     /// Whether a round came before this one.
     pub(super) is_later: bool,
     /// The calls of this round that were hidden.
