@@ -69,7 +69,7 @@ impl Seat<'_> {
             Program::ClaudeCode => {
                 command.env("ANTHROPIC_API_KEY", "sk-test").env("ANTHROPIC_BASE_URL", &self.url);
                 command.env("CLAUDE_CODE_MAX_RETRIES", "0");
-                command.args(["-p", "--model", "claude-sonnet-4-5", "--output-format", "json"]);
+                command.args(["-p", "--model", "claude-sonnet-4-6", "--output-format", "json"]);
                 command.args(["--allowedTools", "Bash(echo *)"]);
                 command.args(session.map(|id| format!("--resume={id}"))).args(["--", words]);
             }

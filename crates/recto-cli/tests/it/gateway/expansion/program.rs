@@ -64,7 +64,7 @@ fn check(program: Program, test: &str) {
     let told = |at: usize| String::from_utf8_lossy(&calls[at].request.body).into_owned();
     let of_result = |at: usize| told(at).matches(original.trim()).count();
     // The command itself has the words in it as well.
-    assert_eq!([of_result(1), of_result(2), of_result(3), of_result(4)], [2, 1, 2, 2]);
+    assert_eq!([of_result(1), of_result(2), of_result(3), of_result(4)], [2, 1, 2, 2], "{}", told(2));
     assert!(told(4).contains(OURS) && calls[2].answer.contains(OURS), "it was there to be hidden");
     assert!(calls.iter().all(|call| call.dropped == 0), "no reasoning is lost");
     assert!(!tells(&desk.path, OURS), "the program's own records show none of it");
