@@ -306,7 +306,6 @@ impl<S: Store> Relay<S> {
     /// Records a reply with the answers to what was asked back in it. The client has its answer in any case, so a failure
     /// is told here.
     pub(super) async fn keep(&mut self, reply: Reply, answers: Vec<Entry>, end: End, answer: &mut Response) {
-        self.asked.server.metrics.reply(end);
         let Record::Call(recorded) = std::mem::replace(&mut self.record, Record::Nothing) else { return };
         let shown = match &self.going {
             Some(going) => going.shown(&reply.entry),
@@ -325,6 +324,7 @@ impl<S: Store> Relay<S> {
                 talk::note(&format!("an answer could not be recorded: {error}"));
             }
         }
+        self.asked.server.metrics.reply(end);
     }
 
     /// Whether the client has been kept from seeing something.

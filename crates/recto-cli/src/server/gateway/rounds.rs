@@ -230,8 +230,9 @@ impl<S: Store> Relay<S> {
 
     /// Records a step in which the model has asked something back, and begins the next round.
     async fn go_on(&mut self, reply: Reply, answers: Vec<Entry>, left: impl Future<Output = ()>) -> Went {
+        let next = self.next(reply, answers).await;
         self.asked.server.metrics.reply(End::Whole);
-        let (body, upstream) = match self.next(reply, answers).await {
+        let (body, upstream) = match next {
             Ok(next) => next,
             Err(why) => {
                 talk::note(&format!("a response can't go on: {why}"));

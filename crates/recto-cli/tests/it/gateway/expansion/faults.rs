@@ -1,4 +1,4 @@
-//! What goes wrong in a round that the client doesn't see.
+//! What goes wrong in a round that the client doesn't see, and what becomes of it when the client goes back.
 
 use super::super::asking::{Answer, Client, Talk, path};
 use super::super::said::Said;
@@ -238,5 +238,57 @@ fn a_server_that_ends_in_a_round_that_nobody_sees_leaves_a_log_that_goes_on() {
         }
         scene.world.serve("at_once.toml");
         scene.goes_on();
+    }
+}
+
+#[test]
+fn a_client_that_goes_back_behind_what_was_asked_back_gets_a_fork_that_has_it() {
+    for wire in Wire::ALL {
+        let mut scene = Scene::new(wire);
+        scene.world.fake.push(asking(Reply::default().text("Hm. "), "m2"));
+        for words in ["Two.", "Three.", "Four."] {
+            scene.world.fake.push(Reply::default().text(words));
+        }
+        let second = scene.client.asks(&scene.talk);
+        let talk = scene.talk.clone().heard(&second);
+        let third = scene.client.asks(&talk.clone().user("Third."));
+        let other = scene.client.asks(&talk.user("Something else."));
+        let name = &scene.name;
+        assert_eq!([second.conversation(), third.conversation()], [name.clone(), name.clone()], "{wire}");
+        assert!(other.conversation().starts_with(&format!("{name}~")), "{wire}: {}", other.conversation());
+        let calls = scene.world.calls();
+        for call in &calls[calls.len() - 2..] {
+            let body = String::from_utf8_lossy(&call.request.body).into_owned();
+            assert!(body.contains(ORIGINAL) && body.contains("I need all of it."), "{wire}: {body}");
+        }
+        scene.world.stop();
+        scene.world.run(&["doctor"]);
+    }
+}
+
+#[test]
+fn a_client_that_sends_only_what_is_new_gets_everything_put_back_as_well() {
+    for wire in Wire::ALL {
+        let mut world = world();
+        let client = Client::of(&world).with("x-recto-conversation", "monday");
+        world.fake.push(Reply::default().call("read_file", "{}"));
+        world.fake.push(Reply::default().text("One."));
+        world.fake.push(asking(Reply::default().text("Hm. "), "m2"));
+        for words in ["Two.", "Three."] {
+            world.fake.push(Reply::default().text(words));
+        }
+        let first = client.asks(&talk(wire).user("First."));
+        assert_eq!(first.status, 200, "{}", first.text());
+        let more = [answered(talk(wire), &first), talk(wire).user("Second."), talk(wire).user("Third.")];
+        for talk in more {
+            let answer = client.asks(&talk);
+            assert_eq!((answer.status, &*answer.conversation()), (200, "monday"), "{wire}: {}", answer.text());
+        }
+        let calls = world.calls();
+        assert_eq!(calls.len(), 5);
+        let body = String::from_utf8_lossy(&calls[4].request.body).into_owned();
+        assert!(body.contains(ORIGINAL) && body.contains("I need all of it."), "{wire}: {body}");
+        world.stop();
+        world.run(&["doctor"]);
     }
 }
