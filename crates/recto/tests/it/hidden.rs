@@ -321,6 +321,34 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn damaged_rounds_are_survived(
+        wire in wires(), (_, rounds) in rounds(), damage in vec((any::<prop::sample::Index>(), any::<u8>()), 1..20)
+    ) {
+        let (mut provider, mut hiding) = (provider(), Hiding::new(wire, TOOL));
+        for streams in [true, false] {
+            for round in &rounds {
+                let mut bytes = asked(wire, &mut provider, reply(round), streams).into_bytes();
+                for (at, byte) in &damage {
+                    let at = at.index(bytes.len());
+                    bytes[at] = *byte;
+                }
+                let came_to = match streams {
+                    true => hiding.push(&bytes).map(|_| hiding.round()),
+                    false => hiding.whole(&bytes),
+                };
+                if let Ok(Round::Called { calls }) = came_to {
+                    prop_assert!(!calls.is_empty());
+                }
+            }
+            hiding.give_up();
+        }
+    }
+}
+
 #[test]
 fn text_goes_on_as_soon_as_it_comes_and_so_does_the_end() {
     let round = |calls: bool| {

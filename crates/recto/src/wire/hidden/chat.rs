@@ -114,19 +114,19 @@ impl Chat {
     fn chunk(&mut self, rounds: &mut Rounds, chunk: &Chunk, out: &mut Vec<u8>) -> Result<(), Error> {
         let told = &chunk.told;
         let Some(mut data) = Object::read(&told.event.data) else {
-            let out = if rounds.is_called() { &mut rounds.withheld } else { out };
+            if rounds.is_called() {
+                return rounds.withhold(&told.raw);
+            }
             out.extend_from_slice(&told.raw);
             return Ok(());
         };
         rounds.name(&mut data, HEAD);
         rounds.sum_usage(&mut data);
         if rounds.is_called() {
-            rounds.keep(told.raw.len())?;
-            told.write(&data, &mut rounds.withheld);
-            return Ok(());
+            return rounds.withhold(&told.with(&data));
         }
         let Some((at, mut choices)) = choices(&data) else {
-            told.write(&data, out);
+            out.extend_from_slice(&told.with(&data));
             return Ok(());
         };
         let given = choices[at].clone();
@@ -140,11 +140,10 @@ impl Chat {
             rounds.end(FOR_CALLS.contains(&reason.as_str()));
         }
         if rounds.is_called() {
-            rounds.keep(told.raw.len())?;
             choices[at] = ending(&given);
             let mut end = data.clone();
             end.replace("choices", list_of(&choices));
-            event(told.event.name.as_deref(), &end, &mut rounds.withheld);
+            rounds.withhold(&told.with(&end))?;
             choice.replace("finish_reason", "null");
             data.replace("usage", "null");
         }
@@ -159,7 +158,7 @@ impl Chat {
             choices[at] = choice.to_string();
             data.replace("choices", list_of(&choices));
         }
-        told.write(&data, out);
+        out.extend_from_slice(&told.with(&data));
         Ok(())
     }
 
@@ -315,7 +314,7 @@ fn joined(name: &str, before: &str, now: &str) -> String {
 }
 
 /// An error in the words of the wire.
-pub(super) fn error(what: &str, out: &mut Vec<u8>) {
+pub(super) fn error(what: &str) -> Vec<u8> {
     let error = serde_json::json!({"message": what, "type": "api_error", "param": null, "code": null});
-    event(None, serde_json::json!({ "error": error }), out);
+    event(None, serde_json::json!({ "error": error }))
 }
