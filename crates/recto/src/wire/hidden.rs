@@ -184,13 +184,11 @@ impl Hiding {
     /// Ends the client's stream with an error of the host's, in the words of the wire, and returns its bytes: for a
     /// round that could not be had.
     pub fn fail(&mut self, what: &str) -> Vec<u8> {
-        let mut out = Vec::new();
         match &self.spoken {
-            Spoken::Chat(_) => chat::error(what, &mut out),
-            Spoken::Responses(responses) => responses.error(what, &mut out),
-            Spoken::Messages(_) => messages::error(what, &mut out),
+            Spoken::Chat(_) => chat::error(what),
+            Spoken::Responses(responses) => responses.error(what),
+            Spoken::Messages(_) => messages::error(what),
         }
-        out
     }
 }
 

@@ -114,19 +114,19 @@ impl Chat {
     fn chunk(&mut self, rounds: &mut Rounds, chunk: &Chunk, out: &mut Vec<u8>) -> Result<(), Error> {
         let told = &chunk.told;
         let Some(mut data) = Object::read(&told.event.data) else {
-            let out = if rounds.is_called() { &mut rounds.withheld } else { out };
+            if rounds.is_called() {
+                return rounds.withhold(&told.raw);
+            }
             out.extend_from_slice(&told.raw);
             return Ok(());
         };
         rounds.name(&mut data, HEAD);
         rounds.sum_usage(&mut data);
         if rounds.is_called() {
-            rounds.keep(told.raw.len())?;
-            told.write(&data, &mut rounds.withheld);
-            return Ok(());
+            return rounds.withhold(&told.with(&data));
         }
         let Some((at, mut choices)) = choices(&data) else {
-            told.write(&data, out);
+            out.extend_from_slice(&told.with(&data));
             return Ok(());
         };
         let given = choices[at].clone();
@@ -140,11 +140,10 @@ impl Chat {
             rounds.end(FOR_CALLS.contains(&reason.as_str()));
         }
         if rounds.is_called() {
-            rounds.keep(told.raw.len())?;
             choices[at] = ending(&given);
             let mut end = data.clone();
             end.replace("choices", list_of(&choices));
-            event(told.event.name.as_deref(), &end, &mut rounds.withheld);
+            rounds.withhold(&told.with(&end))?;
             choice.replace("finish_reason", "null");
             data.replace("usage", "null");
         }
@@ -159,7 +158,7 @@ impl Chat {
             choices[at] = choice.to_string();
             data.replace("choices", list_of(&choices));
         }
-        told.write(&data, out);
+        out.extend_from_slice(&told.with(&data));
         Ok(())
     }
 
@@ -252,8 +251,7 @@ impl Chat {
         if rounds.is_called() {
             choice.replace("finish_reason", quoted("stop"));
         }
-        let choice = choice.to_string();
-        choices[at] = choice;
+        choices[at] = choice.to_string();
         data.replace("choices", list_of(&choices));
         Some(data.to_string())
     }
@@ -282,11 +280,8 @@ fn first_choice(data: &str) -> Option<String> {
 
 /// The arguments of a call, or a piece of them.
 fn arguments(told: &Object<'_>) -> String {
-    let raw = told.raw("arguments").or(told.raw("input")).unwrap_or("null");
-    match raw.starts_with('"') {
-        true => serde_json::from_str(raw).unwrap_or_default(),
-        false => if raw == "null" { "" } else { raw }.to_string(),
-    }
+    let given = |name| told.text(name).or_else(|| told.raw(name).filter(|raw| *raw != "null").map(str::to_string));
+    given("arguments").or_else(|| given("input")).unwrap_or_default()
 }
 
 /// What an object says after another round: texts and lists go on, of any other field the newest counts.
@@ -315,7 +310,7 @@ fn joined(name: &str, before: &str, now: &str) -> String {
 }
 
 /// An error in the words of the wire.
-pub(super) fn error(what: &str, out: &mut Vec<u8>) {
+pub(super) fn error(what: &str) -> Vec<u8> {
     let error = serde_json::json!({"message": what, "type": "api_error", "param": null, "code": null});
-    event(None, serde_json::json!({ "error": error }), out);
+    event(None, serde_json::json!({ "error": error }))
 }

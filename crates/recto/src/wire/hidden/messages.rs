@@ -46,7 +46,7 @@ impl Messages {
             }
             Some("content_block_start" | "content_block_delta" | "content_block_stop") => {
                 if self.block(rounds, &mut data)? {
-                    told.write(&data, out);
+                    out.extend_from_slice(&told.with(&data));
                 }
             }
             Some("message_delta") => {
@@ -60,16 +60,12 @@ impl Messages {
                     delta.replace("stop_reason", quoted("end_turn"));
                     let delta = delta.to_string();
                     data.replace("delta", delta);
-                    rounds.keep(told.raw.len())?;
-                    event(told.event.name.as_deref(), &data, &mut rounds.withheld);
+                    rounds.withhold(&told.with(&data))?;
                 } else {
-                    told.write(&data, out);
+                    out.extend_from_slice(&told.with(&data));
                 }
             }
-            Some("message_stop") if rounds.is_called() => {
-                rounds.keep(told.raw.len())?;
-                rounds.withheld.extend_from_slice(&told.raw);
-            }
+            Some("message_stop") if rounds.is_called() => rounds.withhold(&told.raw)?,
             _ => out.extend_from_slice(&told.raw),
         }
         Ok(())
@@ -138,7 +134,7 @@ fn call(block: &Object<'_>) -> Ours {
 }
 
 /// An error in the words of the wire.
-pub(super) fn error(what: &str, out: &mut Vec<u8>) {
+pub(super) fn error(what: &str) -> Vec<u8> {
     let error = serde_json::json!({"type": "error", "error": {"type": "api_error", "message": what}});
-    event(Some("error"), error, out);
+    event(Some("error"), error)
 }

@@ -1,5 +1,6 @@
 //! An object of which some fields are changed: the others keep their place and their spelling.
 
+use crate::wire::json::without_lone_surrogates;
 use crate::wire::write;
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
@@ -26,9 +27,9 @@ impl<'t> Object<'t> {
         self.fields.iter().rfind(|(key, _)| key == name).map(|(_, raw)| raw.as_ref())
     }
 
-    /// Returns a field that is a text.
+    /// Returns a field that is a text. Escapes of lone surrogates, which no text can hold, are replaced.
     pub(super) fn text(&self, name: &str) -> Option<String> {
-        serde_json::from_str(self.raw(name)?).ok()
+        serde_json::from_str(&without_lone_surrogates(self.raw(name)?).0).ok()
     }
 
     /// Returns a field that is a number.

@@ -44,7 +44,9 @@ impl Responses {
     /// Takes an event, and writes what the client gets of it.
     pub(super) fn event(&mut self, rounds: &mut Rounds, told: &Told, out: &mut Vec<u8>) -> Result<(), Error> {
         let Some(mut data) = Object::read(&told.event.data) else {
-            let out = if rounds.is_called() { &mut rounds.withheld } else { out };
+            if rounds.is_called() {
+                return rounds.withhold(&told.raw);
+            }
             out.extend_from_slice(&told.raw);
             return Ok(());
         };
@@ -68,10 +70,9 @@ impl Responses {
                     data.replace("response", response);
                 }
                 if rounds.is_called() {
-                    rounds.keep(told.raw.len())?;
+                    // Another round would take the number.
                     data.replace("sequence_number", self.events.next());
-                    event(told.event.name.as_deref(), &data, &mut rounds.withheld);
-                    return Ok(());
+                    return rounds.withhold(&told.with(&data));
                 }
             }
             _ if !self.item(rounds, &mut data)? => return Ok(()),
@@ -80,7 +81,7 @@ impl Responses {
         if let Some(number) = data.number("sequence_number") {
             data.replace("sequence_number", self.events.number(number, rounds));
         }
-        told.write(&data, out);
+        out.extend_from_slice(&told.with(&data));
         Ok(())
     }
 
@@ -157,12 +158,12 @@ impl Responses {
         Some(shown.unwrap_or_else(|| body.into()))
     }
 
-    /// Writes an error in the words of the wire.
-    pub(super) fn error(&self, what: &str, out: &mut Vec<u8>) {
+    /// An error in the words of the wire.
+    pub(super) fn error(&self, what: &str) -> Vec<u8> {
         let number = self.events.next();
         let error = serde_json::json!({"type": "error", "code": "server_error", "message": what, "param": null,
             "sequence_number": number});
-        event(Some("error"), error, out);
+        event(Some("error"), error)
     }
 }
 

@@ -7,6 +7,8 @@ use crate::error::Error;
 use crate::wire::sse;
 use serde_json::value::RawValue;
 use serde_json::{Number, Value};
+use std::borrow::Cow;
+use std::fmt;
 
 /// The rounds of one response.
 #[derive(Debug, Default)]
@@ -87,8 +89,14 @@ impl Rounds {
         self.grow(at, arguments)
     }
 
+    /// Keeps bytes that would end the response if this round were the last.
+    pub(super) fn withhold(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        self.withheld.extend_from_slice(bytes);
+        self.keep(bytes.len())
+    }
+
     /// Counts bytes that are kept and not passed on.
-    pub(super) fn keep(&mut self, bytes: usize) -> Result<(), Error> {
+    fn keep(&mut self, bytes: usize) -> Result<(), Error> {
         self.kept_bytes += bytes;
         if self.kept_bytes <= HIDDEN_BYTES_MAX {
             return Ok(());
@@ -198,17 +206,18 @@ pub(super) struct Told {
 }
 
 impl Told {
-    /// Writes the event with data that were changed, or as it came.
-    pub(super) fn write(&self, data: &Object<'_>, out: &mut Vec<u8>) {
+    /// Returns the bytes of the event with data that may have changed; if they haven't, it is as it came.
+    pub(super) fn with(&self, data: &Object<'_>) -> Cow<'_, [u8]> {
         match data.is_changed() {
-            true => event(self.event.name.as_deref(), data, out),
-            false => out.extend_from_slice(&self.raw),
+            true => Cow::Owned(event(self.event.name.as_deref(), data)),
+            false => Cow::Borrowed(&self.raw),
         }
     }
 }
 
-/// Writes an event.
-pub(super) fn event(name: Option<&str>, data: impl std::fmt::Display, out: &mut Vec<u8>) {
+/// Returns the bytes of an event.
+pub(super) fn event(name: Option<&str>, data: impl fmt::Display) -> Vec<u8> {
+    let mut out = Vec::new();
     if let Some(name) = name {
         out.extend_from_slice(format!("event: {name}\n").as_bytes());
     }
@@ -217,6 +226,7 @@ pub(super) fn event(name: Option<&str>, data: impl std::fmt::Display, out: &mut 
         out.extend_from_slice(format!("data: {line}\n").as_bytes());
     }
     out.push(b'\n');
+    out
 }
 
 /// What a round has used after more was told: the newest of each field.
