@@ -104,6 +104,13 @@ impl Tool {
         self.function.as_ref().map_or(&self.json, |function| &function.name)
     }
 
+    /// Returns it in a wire's form, as JSON text.
+    pub fn told(&self, wire: Wire) -> Text {
+        let mut out = Vec::new();
+        self.write(&mut out, wire);
+        String::from_utf8_lossy(&out).into()
+    }
+
     /// Writes it in a wire's form: its own bytes where they are in that form and its name fits.
     pub(crate) fn write(&self, out: &mut Vec<u8>, wire: Wire) {
         let Some(function) = &self.function else { return raw(out, &self.json) };

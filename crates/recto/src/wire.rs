@@ -1,6 +1,7 @@
 //! Wires: providers' formats. Every wire has `encode`, `decode` and `validate`.
 
 pub mod anthropic;
+pub mod hidden;
 mod ids;
 pub(crate) mod json;
 pub mod openai_chat;

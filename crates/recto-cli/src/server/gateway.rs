@@ -10,8 +10,10 @@ mod which; // the conversation that it goes on from
 mod places; // where conversations were written to a moment ago
 mod flight; // conversations that an answer is coming for
 mod call; // the call that it is: model, policy, what goes beside
+mod offer; // the tool by which its model asks back what is left out
 mod body; // the body that is sent
 mod relay; // the answer, passed on and recorded while it comes
+mod rounds; // what the model asks back, answered unseen by the client
 mod count; // tokens, counted by the provider or by us
 mod upstreams; // who answers
 
@@ -34,6 +36,7 @@ use recto_engine::store::BATCH_ENTRIES_MAX;
 use recto_engine::upstream::{self, Credential, Forward, Repeat, Upstream};
 use recto_engine::{At, Call, Error, Store};
 use relay::{Relay, Said};
+use rounds::Going;
 use seen::Seen;
 use std::sync::Arc;
 use tokio::sync::oneshot;
@@ -48,7 +51,7 @@ const CONVERSATION: HeaderName = HeaderName::from_static("x-recto-conversation")
 const READER: HeaderName = HeaderName::from_static("x-recto-reader");
 /// The header in which a client names a policy.
 const POLICY: HeaderName = HeaderName::from_static("x-recto-policy");
-/// The header that tells what became of the page: `as_sent`, `compiled`, or why it was not looked at.
+/// The header that tells what became of the page: `as_sent`, `offered`, `compiled`, or why it was not looked at.
 const PAGE: HeaderName = HeaderName::from_static("x-recto-page");
 /// What is said of a conversation that is still being answered.
 const BUSY: &str = "busy";
@@ -82,6 +85,8 @@ struct Ready {
     record: Record,
     /// What became of its page.
     page: &'static str,
+    /// What its model may ask back.
+    going: Option<Box<Going>>,
 }
 
 /// Why a request is not passed on.
@@ -137,37 +142,40 @@ pub(super) async fn answer<S: Store>(
 }
 
 impl<S: Store> Asked<S> {
-    async fn run(mut self, mut head: oneshot::Sender<Response>) {
+    async fn run(self, mut head: oneshot::Sender<Response>) {
         let ready = match self.ready().await {
             Ok(ready) => ready,
             Err(refused) => return drop(head.send(refused.told(self.wire))),
         };
-        let Ready { upstream, body, record, page } = ready;
-        let server = self.server.clone();
-        let sent = {
-            let path = match self.wire {
-                Wire::OpenaiChat => "chat/completions",
-                Wire::OpenaiResponses => "responses",
-                Wire::Anthropic => "messages",
-            };
-            let sending = self.send(&upstream, path, Method::POST, body);
-            tokio::select! {
-                sent = sending => Some(sent),
-                () = head.closed() => None,
-                () = server.closing.cut() => None,
-            }
+        let Ready { upstream, body, record, page, going } = ready;
+        // A provider that has refused for now is for the client to ask again, as it would be without us.
+        let sending = self.send(&upstream, self.path(), Method::POST, body, Repeat::WhenUnreached);
+        let sent = tokio::select! {
+            sent = sending => Some(sent),
+            () = head.closed() => None,
+            () = self.server.closing.cut() => None,
         };
-        let relay = Relay { server: self.server, wire: self.wire, record, page };
+        let wire = self.wire;
+        let mut relay = Relay { asked: self, record, page, going };
         match sent {
             Some(Ok(response)) => relay.pass(response, head).await,
             Some(Err(error)) => {
                 relay.unanswered(End::Unanswered).await;
-                drop(head.send(failed(self.wire, &error)));
+                drop(head.send(failed(wire, &error)));
             }
             None => {
                 relay.unanswered(if head.is_closed() { End::ClientLeft } else { End::Cut }).await;
-                drop(head.send(relay::closing(self.wire)));
+                drop(head.send(relay::closing(wire)));
             }
+        }
+    }
+
+    /// Where models are asked, in the provider's words.
+    fn path(&self) -> &'static str {
+        match self.wire {
+            Wire::OpenaiChat => "chat/completions",
+            Wire::OpenaiResponses => "responses",
+            Wire::Anthropic => "messages",
         }
     }
 
@@ -183,7 +191,7 @@ impl<S: Store> Asked<S> {
             return Err(refused);
         }
         let upstream = self.upstream(incoming.model())?;
-        let call = self.call(&incoming)?;
+        let (call, offer) = self.call(&incoming)?;
         let Some((beginning, found, flight)) = self.begun(&incoming, &call).await? else {
             return self.unreadable(incoming.model());
         };
@@ -192,15 +200,20 @@ impl<S: Store> Asked<S> {
         }
         let (begun, sent, why) = match beginning {
             Beginning::Made(begun) => {
-                let sent = body::sent(&self.body, &incoming, &found, &begun, &call);
+                let sent = body::sent(&self.body, &incoming, &found, &begun, &call, offer.as_ref());
                 (Ok(begun), sent, None)
             }
             Beginning::Unmade { head, why } => {
                 (Err((found.at.clone(), head)), Err("as_sent; no page could be made"), Some(why))
             }
         };
-        let (body, page) = match sent {
-            Ok(sent) => sent,
+        let prices = call.target.prices.clone();
+        let (body, page, going) = match sent {
+            Ok((body, page)) => {
+                let call = Call { marks: found.marks.clone(), ..call };
+                let going = offer.map(|offer| Box::new(Going::new(call, offer, upstream.clone())));
+                (body, page, going)
+            }
             Err(page) => {
                 let why = why.map_or_else(|| page.to_string(), |why| why.to_string());
                 if found.is_rest_known {
@@ -208,13 +221,13 @@ impl<S: Store> Asked<S> {
                 }
                 server.metrics.fallbacks.count();
                 server.tell(|| format!("{}: sent as it came: {why}", found.at.conversation));
-                (self.body.clone(), page)
+                (self.body.clone(), page, None)
             }
         };
         let chain = (!found.is_rest_known).then(|| incoming.chain());
         let said = Said { wire: self.wire, chain, held: incoming.held.clone() };
-        let recorded = Recorded { begun, prices: call.target.prices, said, flight };
-        Ok(Ready { upstream, body, record: Record::Call(Box::new(recorded)), page })
+        let recorded = Recorded { begun, prices, said, flight };
+        Ok(Ready { upstream, body, record: Record::Call(Box::new(recorded)), page, going })
     }
 
     /// Where the client has sent only what is new, nothing can be sent without a page: the model would not know the rest.
@@ -283,23 +296,21 @@ impl<S: Store> Asked<S> {
     fn unreadable(&self, model: Option<&str>) -> Result<Ready, Refused> {
         self.server.metrics.unreadable.count();
         let (upstream, body) = (self.upstream(model)?, self.body.clone());
-        Ok(Ready { upstream, body, record: Record::Nothing, page: "as_sent; not understood" })
+        Ok(Ready { upstream, body, record: Record::Nothing, page: "as_sent; not understood", going: None })
     }
 
     async fn send(
-        &mut self,
+        &self,
         upstream: &Upstream,
         path: &str,
         method: Method,
         body: Bytes,
+        repeat: Repeat,
     ) -> Result<upstream::Response, Error> {
-        let server = self.server.clone();
-        let headers = std::mem::take(&mut self.headers);
-        let query = self.uri.query();
+        let (query, headers) = (self.uri.query(), self.headers.clone());
         let credential: Credential = self.caller.credential;
-        // A provider that has refused for now is for the client to ask again, as it would be without us.
-        let forward = Forward { method, path, query, headers, body, credential, repeat: Repeat::WhenUnreached };
-        upstream.forward(forward, &mut |_| server.metrics.retries.count()).await
+        let forward = Forward { method, path, query, headers, body, credential, repeat };
+        upstream.forward(forward, &mut |_| self.server.metrics.retries.count()).await
     }
 }
 

@@ -67,6 +67,10 @@ pub(super) struct Metrics {
     pub(super) retries: Counter,
     /// Answers that a client has heard and that could not be recorded.
     pub(super) unrecorded: Counter,
+    /// What models asked back and were given.
+    pub(super) expansions: Counter,
+    /// What models asked back and were not given.
+    pub(super) expansions_refused: Counter,
 }
 
 impl Metrics {
@@ -107,6 +111,8 @@ impl Metrics {
             ("recto_fallbacks_total", "Requests sent as they came, for want of a page.", &self.fallbacks),
             ("recto_retries_total", "Requests that were sent to a provider again.", &self.retries),
             ("recto_unrecorded_total", "Answers that could not be recorded.", &self.unrecorded),
+            ("recto_expansions_total", "What models asked back and were given.", &self.expansions),
+            ("recto_expansions_refused_total", "What models asked back and were not given.", &self.expansions_refused),
         ];
         for (name, help, counter) in counters {
             family(&mut text, name, "counter", help);

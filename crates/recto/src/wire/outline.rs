@@ -11,6 +11,7 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt;
+use std::ops::Range;
 
 /// What stands between elements that are read only for what they say about later ones, and those.
 const SEPARATOR: &str = r#"{"role":"user","content":"-"}"#;
@@ -36,6 +37,10 @@ pub struct Outline<'b> {
     pub previous: Option<Cow<'b, str>>,
     /// The conversation at the provider that holds what was said before.
     pub held_by: Option<Cow<'b, str>>,
+    /// Whether a tool that somebody else answers can be offered beside the client's own.
+    is_open: bool,
+    /// The tools as they are given, be it as `null`.
+    tools_given: Option<&'b str>,
     wire: Wire,
     body: &'b str,
 }
@@ -49,6 +54,29 @@ impl Outline<'_> {
             // The whole body knows where in it the mistake is.
             self.wire.decode(self.body).err().unwrap_or(error)
         })
+    }
+
+    /// Returns where in the body something must stand, and what, for a tool to be offered behind the client's own;
+    /// everything else stays as it is. There is no such place where the client has a tool of this name, where several
+    /// answers are wanted at once, and where the provider keeps the answer for the client to go on from.
+    pub fn offering(&self, name: &str, definition: &str) -> Option<(Range<usize>, String)> {
+        if !self.is_open {
+            return None;
+        }
+        let Some(given) = self.tools_given else {
+            let end = self.body.trim_end().strip_suffix('}')?.len();
+            return Some((end..end, format!(r#","tools":[{definition}]"#)));
+        };
+        let start = given.as_ptr() as usize - self.body.as_ptr() as usize;
+        if given == "null" {
+            return Some((start..start + given.len(), format!("[{definition}]")));
+        }
+        let listed = given.strip_prefix('[')?.strip_suffix(']')?.trim_end();
+        if listed.contains(name) {
+            return None;
+        }
+        let (end, comma) = (start + 1 + listed.len(), if listed.is_empty() { "" } else { "," });
+        Some((end..end, format!("{comma}{definition}")))
     }
 
     fn read_behind(&self, before: &[&str], elements: &[&str]) -> Result<Decoded, Error> {
@@ -75,13 +103,26 @@ impl Wire {
     /// finds; of fields given twice, the last counts.
     pub fn outline(self, body: &str) -> Result<Outline<'_>, Error> {
         let list = self.list();
-        let names =
-            [list, "model", "stream", "tools", self.beside(), self.session(), "previous_response_id", "conversation"];
+        let names = [
+            list,
+            "model",
+            "stream",
+            "tools",
+            self.beside(),
+            self.session(),
+            "previous_response_id",
+            "conversation",
+            "functions",
+            "n",
+            "store",
+            "background",
+        ];
         // Almost every body has a list there. Anything else is looked at once more, to tell what it is.
         let (found, elements) = walk(body, Walk { names, list: Some(list) })
             .or_else(|_| walk(body, Walk { names, list: None }))
             .map_err(|error| Error::input(without_position(&error)).at(place_of(body, &error)))?;
-        let [messages, model, stream, tools, beside, session, previous, conversation] = found;
+        let [messages, model, stream, tools, beside, session, previous, conversation, functions, n, store, background] =
+            found;
         let source = Source { text: body };
         let elements = match (elements, messages) {
             (Some(elements), _) => elements.into_iter().map(RawValue::get).collect(),
@@ -104,6 +145,13 @@ impl Wire {
             session: session.and_then(text),
             previous: previous.filter(|_| is_responses).and_then(text),
             held_by: conversation.filter(|_| is_responses).and_then(text),
+            is_open: match self {
+                Wire::OpenaiChat => functions.and_then(given).is_none() && n.and_then(given).is_none_or(|n| n == "1"),
+                // What the provider keeps, it would keep with calls that the client knows nothing of.
+                Wire::OpenaiResponses => is(store, "false") && !is(background, "true"),
+                Wire::Anthropic => true,
+            },
+            tools_given: tools.map(RawValue::get),
             wire: self,
             body,
         })
@@ -207,6 +255,11 @@ fn unbind(entry: &mut Entry) {
         };
         entry.parts = entry.parts.iter().map(unbound).collect();
     }
+}
+
+/// Whether a value is there, and is this.
+fn is(raw: Option<&RawValue>, value: &str) -> bool {
+    raw.is_some_and(|raw| raw.get() == value)
 }
 
 /// A value that says something.

@@ -23,6 +23,7 @@ mod frontier;
 mod fuzz;
 mod journeys;
 mod golden;
+mod hidden;
 mod input;
 mod join;
 mod late;

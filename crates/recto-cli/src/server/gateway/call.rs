@@ -1,6 +1,7 @@
 //! The call that a request is: for which model, under which policy, and what goes beside its history.
 
 use super::incoming::Incoming;
+use super::offer::Offer;
 use super::{Asked, POLICY, READER, Refused};
 use crate::config::{Config, Origin, Set};
 use crate::settings;
@@ -43,26 +44,29 @@ struct Beside {
 }
 
 impl<S: Store> Asked<S> {
-    /// Returns the call that a request is.
-    pub(super) fn call(&self, incoming: &Incoming<'_>) -> Result<Call, Refused> {
+    /// Returns the call that a request is, and what is offered with it.
+    pub(super) fn call(&self, incoming: &Incoming<'_>) -> Result<(Call, Option<Offer>), Refused> {
         let known = &self.server.gateway.calls;
         let config = &self.server.config;
         let policy = match incoming.held {
             // What the provider holds can't be said otherwise.
             Some(_) => Policy::preset("none").unwrap_or_else(|_| Policy::usual()),
-            None => self.policy(known, config)?,
+            None => self.policy()?,
         };
         let mut target = known.target(incoming.model().unwrap_or_default(), self.wire, config);
         if target.cache.kind == Caching::Marks && !incoming.text.contains(CACHE_MARK) {
             target.cache.kind = Caching::Off;
         }
         let reader = self.named(&READER)?.unwrap_or(MAIN);
-        let Beside { fragments, tools } = known.beside(incoming);
-        Ok(Call { fragments, tools, ..Call::new(reader, policy, target) })
+        let Beside { fragments, mut tools } = known.beside(incoming);
+        let offer = Offer::of(self.wire, &incoming.outline, &policy, tools.len());
+        tools.extend(offer.as_ref().map(|offer| offer.definition.clone()));
+        Ok((Call { fragments, tools, ..Call::new(reader, policy, target) }, offer))
     }
 
     /// The policy that the client names, else its key, else the configuration.
-    fn policy(&self, known: &Known, config: &Config) -> Result<Policy, Refused> {
+    pub(super) fn policy(&self) -> Result<Policy, Refused> {
+        let (known, config) = (&self.server.gateway.calls, &self.server.config);
         let refused = |message: String| Refused { status: StatusCode::BAD_REQUEST, kind: "policy", message };
         let named = self.named(&POLICY)?.or(self.caller.policy.as_deref());
         // Whoever asks from outside names what is built in; files are for the configuration.

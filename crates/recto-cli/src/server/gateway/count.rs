@@ -1,5 +1,6 @@
 //! Tokens, counted by the provider or by us; and models, as providers list them.
 
+use super::offer::Offer;
 use super::{Asked, Server, failed};
 use crate::server::auth::Caller;
 use crate::server::error::refusal;
@@ -10,7 +11,8 @@ use axum::response::Response;
 use recto::tool::Tools;
 use recto::wire::Wire;
 use recto::{Log, Policy, Reader, Request, Target, compile_once};
-use recto_engine::{Store, upstream};
+use recto_engine::Store;
+use recto_engine::upstream::{self, Repeat};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -19,7 +21,8 @@ const COUNTED: HeaderName = HeaderName::from_static("x-recto-counted");
 /// How providers say that they don't have what was asked for.
 const ABSENT: [u16; 3] = [404, 405, 501];
 
-/// Counts the tokens of a request to Anthropic: by the provider, else by our own count.
+/// Counts the tokens of a request to Anthropic, with the tool that would be offered: by the provider, else by our own
+/// count.
 pub(in crate::server) async fn count_tokens<S: Store>(
     server: Arc<Server<S>>,
     caller: Caller,
@@ -27,15 +30,18 @@ pub(in crate::server) async fn count_tokens<S: Store>(
     headers: HeaderMap,
     body: Bytes,
 ) -> Response {
-    let mut asked = Asked { server, caller, wire: Wire::Anthropic, uri, headers, body };
-    let text = String::from_utf8_lossy(&asked.body).into_owned();
-    let outline = asked.wire.outline(&text);
-    let model = outline.as_ref().ok().and_then(|outline| outline.model.as_deref()).unwrap_or_default().to_string();
+    let asked = Asked { server, caller, wire: Wire::Anthropic, uri, headers, body };
+    let came = String::from_utf8_lossy(&asked.body);
+    let outline = asked.wire.outline(&came).ok();
+    let model = outline.as_ref().and_then(|outline| outline.model.as_deref()).unwrap_or_default().to_string();
+    let policy = asked.policy().ok();
+    let offer = outline.zip(policy).and_then(|(outline, policy)| Offer::of(asked.wire, &outline, &policy, 0));
+    let (body, text) = match &offer {
+        Some(offer) => (offer.put(&came).into(), offer.put(&came)),
+        None => (asked.body.clone(), came.into_owned()),
+    };
     let answered = match asked.upstream(Some(&model)) {
-        Ok(upstream) => {
-            let body = asked.body.clone();
-            asked.send(&upstream, "messages/count_tokens", Method::POST, body).await
-        }
+        Ok(upstream) => asked.send(&upstream, "messages/count_tokens", Method::POST, body, Repeat::WhenUnreached).await,
         Err(refused) => return refused.told(asked.wire),
     };
     let error = match answered {
@@ -62,13 +68,13 @@ pub(in crate::server) async fn models<S: Store>(
     headers: HeaderMap,
 ) -> Response {
     let wire = if headers.contains_key("anthropic-version") { Wire::Anthropic } else { Wire::OpenaiChat };
-    let mut asked = Asked { server, caller, wire, uri, headers, body: Bytes::new() };
+    let asked = Asked { server, caller, wire, uri, headers, body: Bytes::new() };
     let upstream = match asked.upstream(id.as_deref()) {
         Ok(upstream) => upstream,
         Err(refused) => return refused.told(asked.wire),
     };
     let path = asked.uri.path().strip_prefix("/v1/").unwrap_or("models").to_string();
-    match asked.send(&upstream, &path, Method::GET, Bytes::new()).await {
+    match asked.send(&upstream, &path, Method::GET, Bytes::new(), Repeat::WhenUnreached).await {
         Ok(response) => passed(wire, response).await,
         Err(error) => failed(wire, &error),
     }

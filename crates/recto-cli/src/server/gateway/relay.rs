@@ -1,40 +1,51 @@
 //! The answer: passed on as it comes, and recorded before the client hears its end.
 
+use super::flight::Flight;
+use super::rounds::{Going, Stuck, Went};
 use super::which::{answered, fork_id, held_digest};
-use super::{CONVERSATION, PAGE, Record, Recorded};
+use super::{Asked, CONVERSATION, PAGE, Record, Recorded, failed};
 use crate::server::Server;
 use crate::server::error::refusal;
 use crate::server::metrics::End;
 use crate::{clock, talk};
 use axum::body::{Body, Bytes, HttpBody};
+use axum::http::header::CONTENT_LENGTH;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::Response;
 use http_body::Frame;
 use recto::Entry;
 use recto::digest::Digest;
-use recto::entry::{Part, Status};
+use recto::entry::{Part, Seq, Status};
+use recto::target::Prices;
+use recto::wire::hidden::Round;
 use recto::wire::{self, Reply, Wire, sse};
 use recto_engine::engine::{Behind, Saying};
 use recto_engine::{Answer, At, Error, Store, upstream};
+use std::borrow::Cow;
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 use tokio::sync::{mpsc, oneshot};
 
 /// How many pieces of an answer wait for a client that is slow.
 const PIECES_MAX: usize = 4;
+/// Why an answer breaks off when the server ends.
+const ENDING: &str = "the server ends";
+
+/// How a stream broke off, and what is told of that, if anybody hears it.
+type Early = (End, Option<String>);
 
 /// An answer that is coming, and what is recorded of it.
 pub(super) struct Relay<S> {
-    pub(super) server: Arc<Server<S>>,
-    pub(super) wire: Wire,
+    pub(super) asked: Asked<S>,
     pub(super) record: Record,
     pub(super) page: &'static str,
+    /// What its model may ask back, if it may.
+    pub(super) going: Option<Box<Going>>,
 }
 
 /// A piece of an answer; an error breaks the connection, as it was broken behind us.
-type Piece = Result<Bytes, io::Error>;
+pub(super) type Piece = Result<Bytes, io::Error>;
 
 /// What comes next while an answer is passed on.
 enum Next {
@@ -47,7 +58,7 @@ enum Next {
 
 impl<S: Store> Relay<S> {
     /// Passes an answer on.
-    pub(super) async fn pass(self, response: upstream::Response, head: oneshot::Sender<Response>) {
+    pub(super) async fn pass(mut self, response: upstream::Response, head: oneshot::Sender<Response>) {
         let kind = response.header("content-type").unwrap_or_default();
         if !response.is_success() {
             self.refused(response, head).await;
@@ -59,151 +70,266 @@ impl<S: Store> Relay<S> {
     }
 
     /// Nothing came of it; what was said stays on record.
-    pub(super) async fn unanswered(self, end: End) {
-        if let Record::Call(recorded) = self.record
+    pub(super) async fn unanswered(&mut self, end: End) {
+        if let Record::Call(recorded) = std::mem::replace(&mut self.record, Record::Nothing)
             && let Ok(begun) = recorded.begun
-            && let Err(error) = self.server.engine.leave(begun).await
+            && let Err(error) = self.asked.server.engine.leave(begun).await
         {
             talk::note(&format!("a call that came to nothing could not be closed: {error}"));
         }
-        self.server.metrics.reply(end);
+        self.asked.server.metrics.reply(end);
     }
 
     /// Passes a refusal on, as it came.
-    async fn refused(self, mut response: upstream::Response, head: oneshot::Sender<Response>) {
+    async fn refused(&mut self, mut response: upstream::Response, head: oneshot::Sender<Response>) {
         let mut answer = self.head(&response);
-        let server = self.server.clone();
         self.unanswered(End::Refused).await;
         let (pieces, body) = channel();
         *answer.body_mut() = body;
-        if head.send(answer).is_err() {
-            return;
+        if head.send(answer).is_ok() {
+            self.rest(&mut response, &pieces).await;
         }
+    }
+
+    /// Passes on what is left of an answer, as it comes.
+    async fn rest(&self, response: &mut upstream::Response, pieces: &mpsc::Sender<Piece>) {
         loop {
-            match next(&server, &mut response, &pieces).await {
-                Next::Piece(piece) => {
-                    if pieces.send(Ok(piece)).await.is_err() {
-                        return;
-                    }
-                }
-                Next::Broken(error) => return drop(pieces.send(Err(io::Error::other(error.to_string()))).await),
-                Next::End | Next::ClientLeft | Next::Cut => return,
+            let piece = match next(&self.asked.server, response, pieces).await {
+                Next::Piece(piece) => Ok(piece),
+                Next::Broken(error) => Err(io::Error::other(error.to_string())),
+                Next::Cut => Err(io::Error::other(ENDING)),
+                Next::End | Next::ClientLeft => return,
+            };
+            let is_last = piece.is_err();
+            if pieces.send(piece).await.is_err() || is_last {
+                return;
             }
         }
     }
 
-    /// Reads an answer that is no stream, records it, and passes it on.
-    async fn whole(mut self, mut response: upstream::Response, mut head: oneshot::Sender<Response>) {
-        let mut body = Vec::new();
-        let end = loop {
-            let piece = tokio::select! {
-                piece = response.chunk() => piece,
-                () = head.closed() => break Some(End::ClientLeft),
-                () = self.server.closing.cut() => break Some(End::Cut),
+    /// Reads an answer that is no stream, records it, and passes it on; in as many rounds as it takes.
+    async fn whole(&mut self, mut response: upstream::Response, mut head: oneshot::Sender<Response>) {
+        let mut first = None;
+        let (mut answer, body) = loop {
+            let body = match self.read(&mut response, &mut head).await {
+                Ok(body) => body,
+                Err(answer) => return drop(head.send(answer)),
             };
-            match piece {
-                Ok(Some(piece)) => body.extend_from_slice(&piece),
-                Ok(None) => break None,
-                Err(error) => {
-                    let answer = super::failed(self.wire, &error);
-                    self.unanswered(End::BrokenOff).await;
-                    return drop(head.send(answer));
-                }
+            let Ok(reply) = self.asked.wire.decode_reply(&String::from_utf8_lossy(&body)) else {
+                let answer = self.head(&response);
+                self.unanswered(End::BrokenOff).await;
+                break (answer, body);
+            };
+            let mut answer = first.take().unwrap_or_else(|| self.head(&response));
+            let round = match self.going.as_mut().map(|going| going.hiding.whole(&body)) {
+                Some(Ok(round)) => round,
+                Some(Err(_)) | None => Round::Ended { bytes: body },
+            };
+            match self.came_to(round, reply, &mut answer, head.closed()).await {
+                Went::Over(bytes) => break (answer, bytes),
+                Went::On(next) => (first, response) = (Some(answer), *next),
+                Went::Nowhere(stuck) => return self.stuck_unheard(stuck, head).await,
             }
         };
-        if let Some(end) = end {
-            let answer = closing(self.wire);
-            self.unanswered(end).await;
-            return drop(head.send(answer));
-        }
-        let mut answer = self.head(&response);
-        match self.wire.decode_reply(&String::from_utf8_lossy(&body)) {
-            Ok(reply) => {
-                let end = if reply.entry.status == Status::Sent { End::Whole } else { End::BrokenOff };
-                self.keep(reply, &mut answer).await;
-                self.server.metrics.reply(end);
-            }
-            Err(_) => self.unanswered(End::BrokenOff).await,
+        if self.going.is_some() {
+            // It is told anew, by what the body is now.
+            answer.headers_mut().remove(CONTENT_LENGTH);
         }
         *answer.body_mut() = Body::from(body);
         drop(head.send(answer));
     }
 
-    /// Passes a stream on piece by piece. The piece in which the answer ends goes on when it is recorded: a client that
-    /// has heard it may ask again at once.
-    async fn streamed(mut self, mut response: upstream::Response, head: oneshot::Sender<Response>) {
+    /// Reads the body of an answer that is no stream, or returns what is said instead.
+    async fn read(
+        &mut self,
+        response: &mut upstream::Response,
+        head: &mut oneshot::Sender<Response>,
+    ) -> Result<Vec<u8>, Response> {
+        let mut body = Vec::new();
+        let (end, answer) = loop {
+            let piece = tokio::select! {
+                piece = response.chunk() => piece,
+                () = head.closed() => break (End::ClientLeft, closing(self.asked.wire)),
+                () = self.asked.server.closing.cut() => break (End::Cut, closing(self.asked.wire)),
+            };
+            match piece {
+                Ok(Some(piece)) => body.extend_from_slice(&piece),
+                Ok(None) => return Ok(body),
+                Err(error) => break (End::BrokenOff, failed(self.asked.wire, &error)),
+            }
+        };
+        self.unanswered(end).await;
+        Err(answer)
+    }
+
+    /// Says why there is no further round to a client that has heard nothing yet.
+    async fn stuck_unheard(&mut self, stuck: Stuck, head: oneshot::Sender<Response>) {
+        let (end, answer) = match stuck {
+            Stuck::Refused(response) => return self.refused(*response, head).await,
+            Stuck::Failed { answer, .. } => (End::Unanswered, answer),
+            Stuck::Cut => (End::Cut, closing(self.asked.wire)),
+            Stuck::ClientLeft => (End::ClientLeft, closing(self.asked.wire)),
+        };
+        self.unanswered(end).await;
+        drop(head.send(answer));
+    }
+
+    /// Passes a stream on piece by piece, in as many rounds as it takes. The piece in which the answer ends goes on when
+    /// it is recorded: a client that has heard it may ask again at once.
+    async fn streamed(&mut self, mut response: upstream::Response, head: oneshot::Sender<Response>) {
         let mut answer = self.head(&response);
+        if self.going.is_some() {
+            answer.headers_mut().remove(CONTENT_LENGTH);
+        }
         let (pieces, body) = channel();
         *answer.body_mut() = body;
-        let server = self.server.clone();
-        let mut heard = match self.record {
-            Record::Call(_) => Some(Heard::of(self.wire)),
-            Record::Nothing => None,
-        };
-        let mut end = if head.send(answer).is_err() { Some(End::ClientLeft) } else { None };
-        while end.is_none() {
-            match next(&server, &mut response, &pieces).await {
-                Next::Piece(piece) => {
-                    if let Some(done) = heard.take_if(|heard| heard.push(&piece)) {
-                        self.ended(done, None).await;
-                    }
-                    if pieces.send(Ok(piece)).await.is_err() {
-                        end = Some(End::ClientLeft);
-                    }
+        let is_recorded = matches!(self.record, Record::Call(_));
+        match head.send(answer) {
+            Err(_) if is_recorded => return self.unanswered(End::ClientLeft).await,
+            Err(_) => return,
+            Ok(()) if !is_recorded => return self.rest(&mut response, &pieces).await,
+            Ok(()) => {}
+        }
+        loop {
+            let mut heard = Heard::of(self.asked.wire);
+            let mut last = match self.hear(&mut heard, &mut response, &pieces).await {
+                Ok(last) => last,
+                Err(early) => {
+                    // Nobody waits for the rest.
+                    drop(response);
+                    return self.broken_off(heard, early, &pieces).await;
                 }
-                Next::End => break,
-                Next::ClientLeft => end = Some(End::ClientLeft),
-                Next::Cut => end = Some(End::Cut),
-                Next::Broken(error) => {
-                    if let Some(heard) = heard.take() {
-                        self.ended(heard, Some(End::BrokenOff)).await;
+            };
+            let round = self.going.as_mut().map_or(Round::Ended { bytes: Vec::new() }, |going| going.hiding.round());
+            if matches!(round, Round::Called { .. }) {
+                // Only what ends an answer has to wait for the record.
+                said(&pieces, std::mem::take(&mut last)).await;
+            }
+            let went = match heard.stream.finish() {
+                Ok(reply) => self.came_to(round, reply, &mut Response::default(), pieces.closed()).await,
+                Err(_) => self.unsaid(round).await,
+            };
+            match went {
+                Went::On(next) => response = *next,
+                Went::Nowhere(stuck) => return self.stuck(stuck, &pieces).await,
+                Went::Over(bytes) => {
+                    let is_heard = said(&pieces, [last, bytes].concat()).await;
+                    if is_heard && !self.is_hiding() {
+                        self.rest(&mut response, &pieces).await;
                     }
-                    return drop(pieces.send(Err(io::Error::other(error.to_string()))).await);
+                    return;
                 }
             }
         }
-        // Nobody waits for the rest.
-        drop(response);
-        if let Some(heard) = heard {
-            self.ended(heard, end).await;
-        }
-        if end == Some(End::Cut) {
-            drop(pieces.send(Err(io::Error::other("the server ends"))).await);
+    }
+
+    /// Passes a round on up to its end, and returns the bytes of that.
+    async fn hear(
+        &mut self,
+        heard: &mut Heard,
+        response: &mut upstream::Response,
+        pieces: &mpsc::Sender<Piece>,
+    ) -> Result<Vec<u8>, Early> {
+        loop {
+            let piece = match next(&self.asked.server, response, pieces).await {
+                Next::Piece(piece) => piece,
+                Next::End => return Ok(Vec::new()),
+                Next::ClientLeft => return Err((End::ClientLeft, None)),
+                Next::Cut => return Err((End::Cut, Some(ENDING.into()))),
+                Next::Broken(error) => return Err((End::BrokenOff, Some(error.to_string()))),
+            };
+            let is_over = heard.push(&piece);
+            let shown = match &mut self.going {
+                Some(going) => going.hiding.push(&piece).map(Bytes::from),
+                None => Ok(piece),
+            };
+            let shown = shown.map_err(|error| (End::BrokenOff, Some(error.to_string())))?;
+            if is_over {
+                return Ok(shown.into());
+            }
+            if !shown.is_empty() && pieces.send(Ok(shown)).await.is_err() {
+                return Err((End::ClientLeft, None));
+            }
         }
     }
 
-    /// Records what was heard of a stream.
-    async fn ended(&mut self, heard: Heard, early: Option<End>) {
-        let reply = heard.stream.finish();
-        let Ok(mut reply) = reply else {
-            let record = std::mem::replace(&mut self.record, Record::Nothing);
-            let relay = Relay { server: self.server.clone(), wire: self.wire, record, page: self.page };
-            return relay.unanswered(early.unwrap_or(End::BrokenOff)).await;
+    /// A stream came to its end, and nothing was said in it.
+    async fn unsaid(&mut self, round: Round) -> Went {
+        match round {
+            Round::Ended { bytes } | Round::Mixed { bytes, .. } if !self.is_hiding() => {
+                self.unanswered(End::BrokenOff).await;
+                Went::Over(bytes)
+            }
+            _ => Went::Nowhere(Stuck::failed(self.asked.wire, "the provider has said nothing")),
+        }
+    }
+
+    /// Records what was heard of a stream that did not come to its end, and breaks the client's off as well.
+    async fn broken_off(&mut self, heard: Heard, (early, error): Early, pieces: &mpsc::Sender<Piece>) {
+        match heard.stream.finish() {
+            Err(_) => self.unanswered(early).await,
+            Ok(mut reply) => {
+                let is_whole = reply.entry.status == Status::Sent;
+                if early == End::ClientLeft && !is_whole {
+                    reply.entry.status = Status::Cancelled;
+                }
+                let end = if is_whole { End::Whole } else { early };
+                self.keep(reply, Vec::new(), end, &mut Response::default()).await;
+            }
+        }
+        let Some(error) = error else { return };
+        if let Some(Round::Ended { bytes }) = self.going.as_mut().map(|going| going.hiding.round())
+            && !self.is_hiding()
+        {
+            said(pieces, bytes).await;
+        }
+        drop(pieces.send(Err(io::Error::other(error))).await);
+    }
+
+    /// Says why there is no further round to a client that has heard the ones before, as its provider would.
+    async fn stuck(&mut self, stuck: Stuck, pieces: &mpsc::Sender<Piece>) {
+        let (end, why) = match stuck {
+            Stuck::Refused(response) => (End::Refused, response.into_refusal().await.to_string()),
+            Stuck::Failed { why, .. } => (End::Unanswered, why),
+            Stuck::ClientLeft => return self.unanswered(End::ClientLeft).await,
+            Stuck::Cut => {
+                self.unanswered(End::Cut).await;
+                return drop(pieces.send(Err(io::Error::other(ENDING))).await);
+            }
         };
-        let is_whole = reply.entry.status == Status::Sent;
-        if early == Some(End::ClientLeft) && !is_whole {
-            reply.entry.status = Status::Cancelled;
+        self.unanswered(end).await;
+        if let Some(going) = &mut self.going {
+            said(pieces, going.hiding.fail(&why)).await;
         }
-        let end = if is_whole { End::Whole } else { early.unwrap_or(End::BrokenOff) };
-        self.keep(reply, &mut Response::default()).await;
-        self.server.metrics.reply(end);
     }
 
-    /// Records a reply. The client has its answer in any case, so a failure is told here.
-    async fn keep(&mut self, reply: Reply, answer: &mut Response) {
+    /// Records a reply with the answers to what was asked back in it. The client has its answer in any case, so a failure
+    /// is told here.
+    pub(super) async fn keep(&mut self, reply: Reply, answers: Vec<Entry>, end: End, answer: &mut Response) {
         let Record::Call(recorded) = std::mem::replace(&mut self.record, Record::Nothing) else { return };
-        match kept(&self.server, *recorded, reply).await {
-            Ok((at, is_fork)) => {
+        let shown = match &self.going {
+            Some(going) => going.shown(&reply.entry),
+            None => Some(Cow::Borrowed(&reply.entry)),
+        };
+        let links = recorded.said.links(shown.as_deref(), &reply);
+        match kept(&self.asked.server, *recorded, reply, answers, links).await {
+            Ok(Kept { at, is_fork, .. }) => {
                 if is_fork {
-                    self.server.metrics.forks.count();
+                    self.asked.server.metrics.forks.count();
                 }
                 told(answer, &at);
             }
             Err(error) => {
-                self.server.metrics.unrecorded.count();
+                self.asked.server.metrics.unrecorded.count();
                 talk::note(&format!("an answer could not be recorded: {error}"));
             }
         }
+        self.asked.server.metrics.reply(end);
+    }
+
+    /// Whether the client has been kept from seeing something.
+    fn is_hiding(&self) -> bool {
+        self.going.as_ref().is_some_and(|going| going.is_hiding())
     }
 
     /// The status and headers of an answer, with what became of its page.
@@ -220,7 +346,7 @@ impl<S: Store> Relay<S> {
 }
 
 impl Recorded {
-    fn at(&self) -> &At {
+    pub(super) fn at(&self) -> &At {
         match &self.begun {
             Ok(begun) => &begun.at,
             Err((at, _)) => at,
@@ -235,34 +361,51 @@ fn told(answer: &mut Response, at: &At) {
     }
 }
 
-/// Records a reply, and returns where.
-async fn kept<S: Store>(server: &Server<S>, recorded: Recorded, reply: Reply) -> Result<(At, bool), Error> {
+/// Where a reply was recorded, and what a further round goes on with.
+pub(super) struct Kept {
+    pub(super) at: At,
+    pub(super) is_fork: bool,
+    /// The newest entry.
+    pub(super) last: Option<Seq>,
+    pub(super) prices: Prices,
+    pub(super) said: Said,
+    /// Nobody else carries the conversation on until this is dropped.
+    pub(super) flight: Flight,
+}
+
+/// Records a reply, and what was answered to it here.
+pub(super) async fn kept<S: Store>(
+    server: &Server<S>,
+    recorded: Recorded,
+    reply: Reply,
+    answers: Vec<Entry>,
+    links: Vec<Digest>,
+) -> Result<Kept, Error> {
     let Recorded { begun, prices, said, flight } = recorded;
-    let links = said.links(&reply);
     let entry = Entry { at: Some(clock::now()), ..reply.entry };
-    let done = match begun {
+    let (at, is_fork, last) = match begun {
         Ok(begun) => {
             let fork = fork_id(&begun.at.conversation);
             let used = reply.usage.map(|usage| (usage, prices.usd(&usage)));
             // What stands before reasoning is only asked about where there is some.
             let has_reasoning = entry.parts.iter().any(|part| matches!(part, Part::Reasoning(_)));
             let entry = if has_reasoning { entry.bound_to(begun.compiled.page.binding()) } else { entry };
-            let entries = vec![entry];
+            let entries = std::iter::once(entry).chain(answers).collect();
             let reported = reply.usage.map(|usage| usage.input);
             let answer = Answer { entries, reported, used, links: links.clone(), ..Answer::default() };
             let finished = server.engine.finish(begun, answer, fork).await?;
             let At { tenant, conversation } = &finished.at;
             server.gateway.places.put(tenant, &links, conversation, finished.appended.last);
-            (finished.at, finished.is_fork)
+            (finished.at, finished.is_fork, finished.appended.last)
         }
         Err((at, head)) => {
-            let saying = Saying { entries: vec![entry], behind: Behind::Head(head), links };
-            server.engine.add(&at, saying).await?;
-            (at, false)
+            let entries = std::iter::once(entry).chain(answers).collect();
+            let saying = Saying { entries, behind: Behind::Head(head), links };
+            let last = server.engine.add(&at, saying).await?;
+            (at, false, last)
         }
     };
-    drop(flight);
-    Ok(done)
+    Ok(Kept { at, is_fork, last, prices, said, flight })
 }
 
 /// What a request has said, as far as its answer must know.
@@ -275,9 +418,10 @@ pub(super) struct Said {
 }
 
 impl Said {
-    /// What identifies the log with a reply.
-    fn links(&self, reply: &Reply) -> Vec<Digest> {
-        let all = self.chain.filter(|_| self.held.is_none()).map(|chain| answered(chain, &reply.entry));
+    /// What identifies the log with a reply, of which the client is shown this.
+    fn links(&self, shown: Option<&Entry>, reply: &Reply) -> Vec<Digest> {
+        let chain = self.chain.filter(|_| self.held.is_none());
+        let all = chain.zip(shown).map(|(chain, shown)| answered(chain, shown));
         let response = reply.id.as_ref().filter(|_| self.wire == Wire::OpenaiResponses);
         let response = response.map(|id| held_digest(&format!("response {id}")));
         let conversation = self.held.as_ref().filter(|held| held.starts_with("conversation "));
@@ -334,6 +478,11 @@ impl Heard {
 /// What is said to a client whose answer is cut because the server ends.
 pub(super) fn closing(wire: Wire) -> Response {
     refusal(wire, StatusCode::SERVICE_UNAVAILABLE, "closing", "the server ends; ask again")
+}
+
+/// Passes some bytes on, and returns whether anybody hears them.
+async fn said(pieces: &mpsc::Sender<Piece>, bytes: Vec<u8>) -> bool {
+    bytes.is_empty() || pieces.send(Ok(bytes.into())).await.is_ok()
 }
 
 /// Waits for the next piece, or for somebody who wants no more.

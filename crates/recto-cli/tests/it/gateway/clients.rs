@@ -13,7 +13,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// What the user says, each once the one before is answered.
-const WORDS: [&str; 3] =
+pub(super) const WORDS: [&str; 3] =
     ["WORDS-0. Have a look at a.txt, please.", "WORDS-1. And around it?", "WORDS-2. Sum it up: ä😀."];
 /// The last answer.
 const LAST: &str = "ANSWER-6. \"All\" of it\nis übersichtlich 😀.";
@@ -22,14 +22,14 @@ const NOT_COMPARED: [&str; 6] =
     ["host", "connection", "keep-alive", "content-length", "transfer-encoding", "accept-encoding"];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Language {
+pub(super) enum Language {
     Python,
     Node,
 }
 
 /// Whether answers come whole or as streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Mode {
+pub(super) enum Mode {
     Whole,
     Streams,
 }
@@ -96,8 +96,16 @@ fn agent(language: Language, folder: &Path) -> Option<Command> {
 /// Has an agent talk to a world of its own.
 fn run(language: Language, wire: Wire, mode: Mode, between: Between) -> Option<Run> {
     let world = World::new(between);
-    let mut command = agent(language, &world.folder.path)?;
     script().into_iter().for_each(|reply| world.fake.push(reply));
+    let saw = talks(language, wire, mode, &world)?;
+    let calls = world.calls();
+    assert_eq!((saw.len(), calls.len()), (7, 7));
+    Some(Run { saw, calls, world })
+}
+
+/// Has an agent say all its words in a world, and returns everything that it saw of each reply.
+pub(super) fn talks(language: Language, wire: Wire, mode: Mode, world: &World) -> Option<Vec<Value>> {
+    let mut command = agent(language, &world.folder.path)?;
     let model = match wire {
         Wire::OpenaiChat => "gpt-4o",
         Wire::OpenaiResponses => "gpt-5.5",
@@ -112,12 +120,10 @@ fn run(language: Language, wire: Wire, mode: Mode, between: Between) -> Option<R
     child.stdin.take().unwrap().write_all(plan.to_string().as_bytes()).unwrap();
     let output = child.wait_with_output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{language:?} {wire} {mode:?} {between:?}: {said}");
+    let refused: Vec<_> = world.fake.log().into_iter().filter_map(|it| it.refusal).collect();
+    assert!(output.status.success(), "{language:?} {wire} {mode:?}: {said} {refused:#?}");
     let lines = String::from_utf8(output.stdout).unwrap();
-    let saw: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let calls = world.calls();
-    assert_eq!((saw.len(), calls.len()), (7, 7), "{said}");
-    Some(Run { saw, calls, world })
+    Some(lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect())
 }
 
 /// What all clients must find: through Recto it is as without it, and what was said is kept once.

@@ -14,20 +14,20 @@ use std::process::{Command, Stdio};
 const TURNS: usize = 3;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Program {
+pub(super) enum Program {
     ClaudeCode,
     Codex,
 }
 
 impl Program {
-    fn variable(self) -> &'static str {
+    pub(super) fn variable(self) -> &'static str {
         match self {
             Program::ClaudeCode => "RECTO_CLAUDE_CODE",
             Program::Codex => "RECTO_CODEX",
         }
     }
 
-    fn wire(self) -> Wire {
+    pub(super) fn wire(self) -> Wire {
         match self {
             Program::ClaudeCode => Wire::Anthropic,
             Program::Codex => Wire::OpenaiResponses,
@@ -35,28 +35,33 @@ impl Program {
     }
 
     /// An answer that runs a command.
-    fn calling(self, command: &str) -> Reply {
+    pub(super) fn calling(self, command: &str) -> Reply {
+        self.calls(Reply::default().thinking("I say it."), command)
+    }
+
+    /// Adds a call that runs a command to an answer.
+    pub(super) fn calls(self, reply: Reply, command: &str) -> Reply {
         let (name, arguments) = match self {
             Program::ClaudeCode => ("Bash", json!({"command": command, "description": "say it"})),
             Program::Codex => ("exec_command", json!({"cmd": command})),
         };
-        Reply::default().thinking("I say it.").call(name, &arguments.to_string())
+        reply.call(name, &arguments.to_string())
     }
 }
 
 /// A program with a home of its own that knows only one address.
-struct Seat<'a> {
-    program: Program,
-    path: String,
-    desk: &'a Folder,
-    home: &'a str,
-    url: String,
+pub(super) struct Seat<'a> {
+    pub(super) program: Program,
+    pub(super) path: String,
+    pub(super) desk: &'a Folder,
+    pub(super) home: &'a str,
+    pub(super) url: String,
 }
 
 impl Seat<'_> {
     /// Says something, and returns the session and the answer.
     #[track_caller]
-    fn says(&self, session: Option<&str>, words: &str) -> (String, String) {
+    pub(super) fn says(&self, session: Option<&str>, words: &str) -> (String, String) {
         let mut command = Command::new(&self.path);
         command.current_dir(self.desk.path.join("work")).env_clear().env("PATH", "/usr/bin:/bin");
         command.env("HOME", self.desk.at(self.home)).stdin(Stdio::null());
@@ -64,7 +69,7 @@ impl Seat<'_> {
             Program::ClaudeCode => {
                 command.env("ANTHROPIC_API_KEY", "sk-test").env("ANTHROPIC_BASE_URL", &self.url);
                 command.env("CLAUDE_CODE_MAX_RETRIES", "0");
-                command.args(["-p", "--model", "claude-sonnet-4-5", "--output-format", "json"]);
+                command.args(["-p", "--model", "claude-sonnet-4-6", "--output-format", "json"]);
                 command.args(["--allowedTools", "Bash(echo *)"]);
                 command.args(session.map(|id| format!("--resume={id}"))).args(["--", words]);
             }
@@ -92,7 +97,7 @@ impl Seat<'_> {
         (text(&started["thread_id"]), text(&spoken["item"]["text"]))
     }
 
-    fn configure(&self) {
+    pub(super) fn configure(&self) {
         let home = self.desk.path.join(self.home);
         fs::create_dir(&home).unwrap();
         let config = format!(

@@ -11,13 +11,17 @@ const COUNT: &str = "/v1/messages/count_tokens";
 
 /// A server in front of a provider that answers everything alike.
 fn world(status: &'static str, body: &'static str) -> (World, Plain) {
+    world_of("default", status, body)
+}
+
+fn world_of(policy: &str, status: &'static str, body: &'static str) -> (World, Plain) {
     let plain = Plain::answering(move |_, stream| {
         let head = format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {}", body.len());
         stream.write_all(format!("{head}\r\n\r\n{body}").as_bytes()).unwrap();
     });
     let mut world = World::before(Server::start(), "");
     world.lead_to(&plain.url(), "");
-    world.serve("default");
+    world.serve(policy);
     (world, plain)
 }
 
@@ -39,11 +43,11 @@ fn tokens_are_counted_by_the_provider_where_it_does() {
 
 #[test]
 fn where_the_provider_does_not_count_we_do_and_say_so() {
-    let (absent, _plain) = world("404 Not Found", "{}");
+    let (absent, _plain) = world_of("none", "404 Not Found", "{}");
     let nobody = {
         let mut world = World::before(Server::start(), "");
         world.lead_to("http://127.0.0.1:1", "");
-        world.serve("default");
+        world.serve("none");
         world
     };
     for world in [absent, nobody] {
