@@ -36,6 +36,10 @@ use failure::Failure;
 use paint::Colour;
 use std::process::ExitCode;
 
+/// A server allocates all the time, on several threads at once.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let cli = match usage::parsed() {
         Ok(cli) => cli,

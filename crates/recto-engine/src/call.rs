@@ -11,7 +11,7 @@ use recto::fragment::{Fragment, Fragments};
 use recto::log::Counted;
 use recto::page::{Message, Mode, Page};
 use recto::receipt::{Fate, Receipt, Ticket};
-use recto::request::LastCall;
+use recto::request::{LastCall, Settled};
 use recto::tool::Tools;
 use recto::wire::Usage;
 use recto::{Count, Entry, Log, Policy, Reader, Request, Role, Seq, Session, Target, Tokens};
@@ -80,13 +80,142 @@ pub(crate) struct Calling<'c> {
     pub(crate) before: &'c Before,
 }
 
-/// What the call before has said beside its history: what is the same now need not be counted or written down again.
+/// What a call says beside its history, worked out once: for the calls after it, and for other conversations.
 pub(crate) struct Beside {
     call: Call,
+    counter: Text,
     fragments: Option<Fragments>,
     tools: Option<Tools>,
     format: Option<ResponseFormat>,
-    stored: Stored,
+    settled: Settled,
+    kept: Kept,
+    /// All that `kept` refers to, if nothing of it is known from before.
+    bundle: Option<(Digest, Text)>,
+}
+
+/// Where it is written down what a call says beside its history.
+#[derive(Clone, Copy)]
+struct Kept {
+    policy: Digest,
+    target: Digest,
+    fragments: Option<Digest>,
+    tools: Option<Digest>,
+    bundle: Option<Digest>,
+}
+
+impl Kept {
+    /// Writes it down, without what the call before has written down.
+    fn of(call: &Call, like: Option<&Beside>) -> (Kept, Contents) {
+        let same = |is_same: &dyn Fn(&Call) -> bool| like.filter(|like| is_same(&like.call)).map(|like| like.kept);
+        let mut contents = Contents::new();
+        let mut keep = |text: String| keep(&mut contents, text);
+        let kept = Kept {
+            policy: match same(&|other| other.policy == call.policy) {
+                Some(kept) => kept.policy,
+                None => keep(json(&call.policy)),
+            },
+            target: match same(&|other| other.target == call.target) {
+                Some(kept) => kept.target,
+                None => keep(json(&call.target)),
+            },
+            fragments: match same(&|other| other.fragments == call.fragments) {
+                Some(kept) => kept.fragments,
+                None if call.fragments.is_empty() => None,
+                None => {
+                    // One by one: most of them stay as they are from call to call.
+                    let digests: Vec<Digest> = call.fragments.iter().map(|it| keep(json(it))).collect();
+                    Some(keep(json(&digests)))
+                }
+            },
+            tools: match same(&|other| other.tools == call.tools) {
+                Some(kept) => kept.tools,
+                None if call.tools.is_empty() => None,
+                None => Some(keep(json(&call.tools))),
+            },
+            bundle: like.and_then(|like| like.kept.bundle),
+        };
+        (kept, contents)
+    }
+}
+
+impl Beside {
+    /// Works it out for a conversation that knows nothing of it yet: all of it is written down as one text.
+    pub(crate) fn of(call: &Call, counter: &dyn Count) -> Result<Beside, Error> {
+        let (mut kept, contents) = Kept::of(call, None);
+        let texts: Vec<&Text> = contents.iter().map(|(_, text)| text).collect();
+        let text: Text = json(&texts).into();
+        let digest = Digest::of(text.as_bytes());
+        kept.bundle = Some(digest);
+        Beside::counted(call, counter, None, kept, Some((digest, text)))
+    }
+
+    /// Works out what differs from this in a later call, and what has to be written down for that.
+    pub(crate) fn then(&self, call: &Call, counter: &dyn Count) -> Result<(Beside, Contents), Error> {
+        let (kept, contents) = Kept::of(call, Some(self));
+        Ok((Beside::counted(call, counter, Some(self), kept, None)?, contents))
+    }
+
+    fn counted(
+        call: &Call,
+        counter: &dyn Count,
+        like: Option<&Beside>,
+        kept: Kept,
+        bundle: Option<(Digest, Text)>,
+    ) -> Result<Beside, Error> {
+        let like = like.filter(|like| *like.counter == *counter.name());
+        let fragments = match like.filter(|like| like.call.fragments == call.fragments) {
+            Some(like) => like.fragments.clone(),
+            None => fragments(call, counter)?,
+        };
+        let tools = match like.filter(|like| like.call.tools == call.tools) {
+            Some(like) => like.tools.clone(),
+            None => tools(call, counter),
+        };
+        let settled = match like.filter(|like| like.call.policy == call.policy && like.call.target == call.target) {
+            Some(like) => like.settled.clone(),
+            None => Settled::of(&call.policy, &call.target),
+        };
+        let (format, counter) = (format(call)?, counter.name().into());
+        let call = Call { marks: Vec::new(), input: None, ..call.clone() };
+        Ok(Beside { call, counter, fragments, tools, format, settled, kept, bundle })
+    }
+
+    /// Returns whether it is what a call says.
+    pub(crate) fn is_of(&self, call: &Call, counter: &dyn Count) -> bool {
+        let Beside { call: own, .. } = self;
+        own.policy == call.policy
+            && own.target == call.target
+            && own.fragments == call.fragments
+            && own.tools == call.tools
+            && own.format == call.format
+            && *self.counter == *counter.name()
+    }
+
+    /// Returns what a conversation has to have that knows nothing of it yet.
+    pub(crate) fn bundle(&self) -> Contents {
+        self.bundle.iter().cloned().collect()
+    }
+}
+
+fn fragments(call: &Call, counter: &dyn Count) -> Result<Option<Fragments>, Error> {
+    Ok(match call.fragments.is_empty() {
+        true => None,
+        false => Some(Fragments::counted(call.fragments.clone(), counter)?),
+    })
+}
+
+fn tools(call: &Call, counter: &dyn Count) -> Option<Tools> {
+    (!call.tools.is_empty()).then(|| Tools::counted(call.tools.iter().cloned(), counter))
+}
+
+fn format(call: &Call) -> Result<Option<ResponseFormat>, Error> {
+    Ok(call.format.as_ref().map_or(Ok(None), |format| ResponseFormat::parse(format))?)
+}
+
+fn keep(contents: &mut Contents, text: String) -> Digest {
+    let digest = Digest::of(text.as_bytes());
+    contents.push((digest, text.into()));
+    digest
 }
 
 /// What a call says, counted once.
@@ -95,6 +224,7 @@ pub(crate) struct Material<'c> {
     fragments: Option<Fragments>,
     tools: Option<Tools>,
     format: Option<ResponseFormat>,
+    settled: Option<&'c Settled>,
     /// What is said now.
     pub(crate) input: Option<Counted>,
 }
@@ -112,35 +242,19 @@ pub(crate) struct Before {
 
 impl<'c> Material<'c> {
     /// Counts what goes with a call.
-    pub(crate) fn of(
-        calling: Calling<'c>,
-        counter: &dyn Count,
-        empty: &Log,
-        like: Option<&Beside>,
-    ) -> Result<Material<'c>, Error> {
+    pub(crate) fn of(calling: Calling<'c>, counter: &dyn Count, empty: &Log) -> Result<Material<'c>, Error> {
         let call = calling.call;
-        let fragments = match like.filter(|like| like.call.fragments == call.fragments) {
-            Some(like) => like.fragments.clone(),
-            None if call.fragments.is_empty() => None,
-            None => Some(Fragments::counted(call.fragments.clone(), counter)?),
-        };
-        let tools = match like.filter(|like| like.call.tools == call.tools) {
-            Some(like) => like.tools.clone(),
-            None if call.tools.is_empty() => None,
-            None => Some(Tools::counted(call.tools.iter().cloned(), counter)),
-        };
-        let format = match like.filter(|like| like.call.format == call.format) {
-            Some(like) => like.format.clone(),
-            None => call.format.as_ref().map_or(Ok(None), |format| ResponseFormat::parse(format))?,
-        };
         let input = call.input.clone().map(|input| empty.draft(input)).transpose()?;
-        Ok(Material { calling, fragments, tools, format, input })
+        let (fragments, tools, format) = (fragments(call, counter)?, tools(call, counter), format(call)?);
+        Ok(Material { calling, fragments, tools, format, settled: None, input })
     }
 
-    /// Returns it for the next call to compare with.
-    pub(crate) fn beside(self, stored: Stored) -> Beside {
-        let Material { calling, fragments, tools, format, .. } = self;
-        Beside { call: calling.call.clone(), fragments, tools, format, stored }
+    /// Takes what goes with a call from where it was counted before.
+    pub(crate) fn known(calling: Calling<'c>, beside: &'c Beside, empty: &Log) -> Result<Material<'c>, Error> {
+        let input = calling.call.input.clone().map(|input| empty.draft(input)).transpose()?;
+        let Beside { fragments, tools, format, settled, .. } = beside;
+        let (fragments, tools, format) = (fragments.clone(), tools.clone(), format.clone());
+        Ok(Material { calling, fragments, tools, format, settled: Some(settled), input })
     }
 
     /// Returns the request that this call is.
@@ -159,6 +273,7 @@ impl<'c> Material<'c> {
             previous: before.page.as_ref(),
             reported: before.reported,
             last_call: before.last.as_ref().map(|(model, idle)| LastCall { model, idle_seconds: *idle }),
+            settled: self.settled,
             ..Request::new(log, reader, &call.policy, &call.target)
         }
     }
@@ -177,6 +292,9 @@ pub(crate) struct Stored {
     fragments: Option<Digest>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     tools: Option<Digest>,
+    /// A list of texts; what of the others is not written down by itself stands there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    bundle: Option<Digest>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     format: Option<Digest>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -245,41 +363,29 @@ impl Totals {
 }
 
 impl Stored {
-    /// Writes down what a page was made from, and the contents that this refers to, without those that the call before
-    /// has written down.
-    pub(crate) fn of(calling: Calling<'_>, receipt: &Receipt, like: Option<&Beside>) -> (Stored, Contents) {
+    /// Writes down what a page was made from, and the contents that this refers to.
+    pub(crate) fn of(calling: Calling<'_>, receipt: &Receipt) -> (Stored, Contents) {
+        let (kept, mut contents) = Kept::of(calling.call, None);
+        (Stored::kept(calling, receipt, kept, &mut contents), contents)
+    }
+
+    /// Writes down what a page was made from, where it is known what went beside it; adds to the contents what else this
+    /// refers to.
+    pub(crate) fn beside(calling: Calling<'_>, receipt: &Receipt, beside: &Beside, contents: &mut Contents) -> Stored {
+        Stored::kept(calling, receipt, beside.kept, contents)
+    }
+
+    fn kept(calling: Calling<'_>, receipt: &Receipt, kept: Kept, contents: &mut Contents) -> Stored {
         let Calling { call, session, before } = calling;
-        let same = |is_same: &dyn Fn(&Call) -> bool| like.filter(|like| is_same(&like.call)).map(|like| &like.stored);
-        let mut contents = Contents::new();
-        let mut keep = |text: String| {
-            let digest = Digest::of(text.as_bytes());
-            contents.push((digest, text.into()));
-            digest
-        };
-        let stored = Stored {
+        let Kept { policy, target, fragments, tools, bundle } = kept;
+        let mut keep = |text: String| keep(contents, text);
+        Stored {
             ticket: receipt.ticket.clone(),
-            policy: match same(&|other| other.policy == call.policy) {
-                Some(stored) => stored.policy,
-                None => keep(json(&call.policy)),
-            },
-            target: match same(&|other| other.target == call.target) {
-                Some(stored) => stored.target,
-                None => keep(json(&call.target)),
-            },
-            fragments: match same(&|other| other.fragments == call.fragments) {
-                Some(stored) => stored.fragments,
-                None if call.fragments.is_empty() => None,
-                None => {
-                    // One by one: most of them stay as they are from call to call.
-                    let digests: Vec<Digest> = call.fragments.iter().map(|it| keep(json(it))).collect();
-                    Some(keep(json(&digests)))
-                }
-            },
-            tools: match same(&|other| other.tools == call.tools) {
-                Some(stored) => stored.tools,
-                None if call.tools.is_empty() => None,
-                None => Some(keep(json(&call.tools))),
-            },
+            policy,
+            target,
+            fragments,
+            tools,
+            bundle,
             format: call.format.as_ref().map(|format| keep(format.to_string())),
             expiry: call.expiry.as_ref().map(|expiry| keep(json(expiry))),
             marks: (!call.marks.is_empty()).then(|| keep(json(&call.marks))),
@@ -294,8 +400,14 @@ impl Stored {
             totals: Totals::of(receipt),
             reported: None,
             used: None,
-        };
-        (stored, contents)
+        }
+    }
+
+    /// Returns the texts that stand together in one of these contents, by what identifies them.
+    pub(crate) fn bundled(&self, contents: &Contents) -> Result<Contents, Error> {
+        let Some(bundle) = self.bundle else { return Ok(Contents::new()) };
+        let texts: Vec<Text> = read(contents, bundle)?;
+        Ok(texts.into_iter().map(|text| (Digest::of(text.as_bytes()), text)).collect())
     }
 
     /// Returns the digests of what that refers to in turn: the fragments of a list.
@@ -305,8 +417,8 @@ impl Stored {
 
     /// Returns the digests of what it refers to.
     pub(crate) fn digests(&self) -> Vec<Digest> {
-        let Stored { fragments, tools, format, expiry, marks, session, run_apart, .. } = self;
-        let some = [fragments, tools, format, expiry, marks, session, run_apart];
+        let Stored { bundle, fragments, tools, format, expiry, marks, session, run_apart, .. } = self;
+        let some = [bundle, fragments, tools, format, expiry, marks, session, run_apart];
         some.into_iter().flatten().copied().chain([self.policy, self.target]).collect()
     }
 
@@ -350,11 +462,6 @@ impl Stored {
     /// Returns the model that was called.
     pub(crate) fn target(&self, contents: &Contents) -> Result<Target, Error> {
         read(contents, self.target)
-    }
-
-    /// Returns the digest under which its policy is kept, and that under which its target is.
-    pub(crate) fn target_digest(&self) -> Digest {
-        self.target
     }
 
     /// Writes it as text, of bounded length.

@@ -77,7 +77,8 @@ fn plan_within<'a>(
     }
     let settled = edits.len();
     let must_fit = !view.window.is_complete || view.cost() > room;
-    let cached = (request.policy.apply == Apply::WhenItPays).then(|| Cached::of(&view, request));
+    let waits = request.policy.apply == Apply::WhenItPays && !request.policy.reduce.is_empty();
+    let cached = waits.then(|| Cached::of(&view, request));
     let moment = match (&cached, request.policy.apply) {
         (Some(cached), _) if may_cut => cached.moment(&foreseen(&view, request), must_fit),
         (Some(cached), _) => cached.unpaid(),

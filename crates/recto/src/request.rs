@@ -58,6 +58,22 @@ pub struct Request<'a> {
     pub reported: Option<Tokens>,
     /// The call before this one, to tell whether the provider's cache can still be warm; `None` is warm.
     pub last_call: Option<LastCall<'a>>,
+    /// What identifies policy and target, where a host makes many requests with the same; `None` is worked out.
+    pub settled: Option<&'a Settled>,
+}
+
+/// What identifies a policy and a target, worked out once for many requests with just these.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settled {
+    policy: Digest,
+    target: Text,
+}
+
+impl Settled {
+    /// Works it out.
+    pub fn of(policy: &Policy, target: &Target) -> Settled {
+        Settled { policy: policy.digest(), target: format!("{target:?}").into() }
+    }
 }
 
 /// The call before this one.
@@ -90,6 +106,7 @@ impl<'a> Request<'a> {
             previous: None,
             reported: None,
             last_call: None,
+            settled: None,
         }
     }
 
@@ -236,9 +253,12 @@ impl<'a> Request<'a> {
 
     /// Returns what identifies everything but log, reader and previous page.
     pub(crate) fn inputs(&self) -> Digest {
+        let own = self.settled.is_none().then(|| Settled::of(self.policy, self.target));
+        let settled = self.settled.or(own.as_ref()).expect("it was just worked out");
+        debug_assert_eq!(*settled, Settled::of(self.policy, self.target), "it is that of another policy or target");
         let mut hasher = Hasher::new();
-        hasher.digest(self.policy.digest());
-        hasher.text(&format!("{:?}", self.target));
+        hasher.digest(settled.policy);
+        hasher.text(&settled.target);
         hasher.digest(self.fragments.map_or(Digest::default(), Fragments::digest));
         hasher.maybe(self.run.map(RunId::as_str));
         hasher.digest(self.tools.map_or(Digest::default(), |tools| tools.digest));

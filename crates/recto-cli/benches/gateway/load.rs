@@ -4,15 +4,15 @@ use reqwest::Client;
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How many conversations go on at once.
-const CLIENTS: usize = 16;
 const WORDS: [&str; 16] = [
     "let", "match", "return", "value", "index", "buffer", "token", "entry", "error", "while", "store", "page", "None",
     "Some", "0x1f", "->",
 ];
 
-/// How many conversations there are, how many calls each makes, what they had before, and how long a tool's result is.
+/// How many conversations there are, how many go on at once, how many calls each makes, what they had before, and how long
+/// a tool's result is.
 pub(crate) struct Load {
+    pub(crate) clients: usize,
     pub(crate) conversations: u32,
     pub(crate) calls: u32,
     pub(crate) known_calls: u32,
@@ -85,11 +85,11 @@ impl Talk {
     }
 }
 
-/// Makes so many calls in each conversation.
-pub(crate) async fn carry_on(url: &str, talks: &mut Vec<Talk>, calls: u32) {
+/// Makes so many calls in each conversation, by so many clients at once.
+pub(crate) async fn carry_on(url: &str, talks: &mut Vec<Talk>, calls: u32, clients: usize) {
     let client = client();
     let url = format!("{url}/v1/chat/completions");
-    let share = talks.len().div_ceil(CLIENTS);
+    let share = talks.len().div_ceil(clients);
     let mut tasks = Vec::new();
     while !talks.is_empty() {
         let mut mine = talks.split_off(talks.len().saturating_sub(share));

@@ -29,33 +29,40 @@ struct Case {
     ratio_max: f64,
 }
 
-const CASES: [Case; 4] = [
+const CASES: [Case; 5] = [
     Case {
         name: "small",
         about: "two short messages, each a new conversation",
         policy: "none",
-        load: Load { conversations: 8_000, calls: 1, known_calls: 0, result_bytes: 0 },
+        load: Load { clients: 16, conversations: 8_000, calls: 1, known_calls: 0, result_bytes: 0 },
+        ratio_max: 2.5,
+    },
+    Case {
+        name: "crowd",
+        about: "the same with 128 clients at once",
+        policy: "none",
+        load: Load { clients: 128, conversations: 8_000, calls: 1, known_calls: 0, result_bytes: 0 },
         ratio_max: 2.5,
     },
     Case {
         name: "short",
         about: "short messages, conversations of four calls",
         policy: "none",
-        load: Load { conversations: 2_000, calls: 4, known_calls: 0, result_bytes: 0 },
+        load: Load { clients: 16, conversations: 2_000, calls: 4, known_calls: 0, result_bytes: 0 },
         ratio_max: 2.5,
     },
     Case {
         name: "long",
         about: "92 KB in 100 messages, two more with each call",
         policy: "none",
-        load: Load { conversations: 80, calls: 20, known_calls: 39, result_bytes: 1_640 },
+        load: Load { clients: 16, conversations: 80, calls: 20, known_calls: 39, result_bytes: 1_640 },
         ratio_max: 3.0,
     },
     Case {
         name: "growing",
         about: "from 2 to 100 messages, under the usual policy",
         policy: "default",
-        load: Load { conversations: 48, calls: 50, known_calls: 0, result_bytes: 1_640 },
+        load: Load { clients: 16, conversations: 48, calls: 50, known_calls: 0, result_bytes: 1_640 },
         ratio_max: 5.0,
     },
 ];
@@ -120,11 +127,11 @@ async fn measured(case: &Case, proxy: &Serving, recto: &Serving) -> Figure {
             let mut talks = case.load.begin(round);
             let start = server.processor_time();
             if case.load.known_calls > 0 {
-                load::carry_on(&server.url, &mut talks, 1).await;
+                load::carry_on(&server.url, &mut talks, 1, case.load.clients).await;
                 tokio::time::sleep(SETTLING).await;
             }
             let opened = server.processor_time();
-            load::carry_on(&server.url, &mut talks, case.load.calls).await;
+            load::carry_on(&server.url, &mut talks, case.load.calls, case.load.clients).await;
             tokio::time::sleep(SETTLING).await;
             // The first round warms up.
             if round > 0 {

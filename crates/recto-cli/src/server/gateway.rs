@@ -31,7 +31,7 @@ use places::Places;
 use recto::Seq;
 use recto::target::Prices;
 use recto::wire::Wire;
-use recto_engine::engine::{Beginning, Begun, Saying};
+use recto_engine::engine::{Beginning, Begun, Behind, Saying};
 use recto_engine::store::BATCH_ENTRIES_MAX;
 use recto_engine::upstream::{self, Credential, Forward, Repeat, Upstream};
 use recto_engine::{At, Call, Error, Store};
@@ -191,8 +191,8 @@ impl<S: Store> Asked<S> {
             return Err(refused);
         }
         let upstream = self.upstream(incoming.model())?;
-        let (call, offer) = self.call(&incoming)?;
-        let Some((beginning, found, flight)) = self.begun(&incoming, &call).await? else {
+let (mut call, offer) = self.call(&incoming)?;
+        let Some((beginning, found, flight)) = self.begun(&incoming, &mut call).await? else {
             return self.unreadable(incoming.model());
         };
         if found.is_fork {
@@ -245,7 +245,7 @@ impl<S: Store> Asked<S> {
     async fn begun(
         &self,
         incoming: &Incoming<'_>,
-        call: &Call,
+        call: &mut Call,
     ) -> Result<Option<(Beginning, Box<Found>, Flight)>, Refused> {
         let server = &self.server;
         for _ in 0..TRIES_MAX {
@@ -264,7 +264,7 @@ impl<S: Store> Asked<S> {
                 Err(error) => return Err(store_failed(&error)),
             };
             let flight = found.flight.take().unwrap_or_else(|| server.gateway.flights.begin(&found.at));
-            match self.begin(&found, call).await {
+            match self.begin(&mut found, call).await {
                 Ok(begun) => {
                     flight.written();
                     let head = match &begun {
@@ -284,12 +284,13 @@ impl<S: Store> Asked<S> {
         Err(busy())
     }
 
-    /// Appends what is new, and makes the page.
-    async fn begin(&self, found: &Found, call: &Call) -> Result<Beginning, Error> {
-        let saying =
-            Saying { entries: found.entries.clone(), behind: found.behind.clone(), links: found.links.clone() };
-        let call = Call { marks: found.marks.clone(), ..call.clone() };
-        self.server.engine.begin(&found.at, saying, &call).await
+    /// Appends what is new, and makes the page. What was found is used up by that, and is looked for again if it fails.
+    async fn begin(&self, found: &mut Found, call: &mut Call) -> Result<Beginning, Error> {
+        let entries = std::mem::take(&mut found.entries);
+        let behind = std::mem::replace(&mut found.behind, Behind::Head(None));
+        let saying = Saying { entries, behind, links: found.links.clone() };
+        call.marks = std::mem::take(&mut found.marks);
+        self.server.engine.begin(&found.at, saying, call).await
     }
 
     /// A body that can't be understood goes on as it came: its provider says what is wrong with it.

@@ -19,14 +19,16 @@ use recto::digest::Digest;
 use recto::edit::{Change, Edit};
 use recto::entry::{Millis, Text};
 use recto::receipt::Ticket;
-use recto::{Compiled, Entry, Log, Reader, Seq, Tokenizer, Tokens};
-use std::collections::HashMap;
-use std::sync::Mutex;
+use recto::{Compiled, Count, Entry, Log, Reader, Seq, Tokenizer, Tokens};
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex};
 
 /// The most conversations that are kept warm.
 const WARM_MAX: usize = 256;
 /// How much they may hold together, in tokens; a token is some four bytes.
 const WARM_TOKENS_MAX: u64 = 16_000_000;
+/// How much of what goes beside conversations is remembered.
+const BESIDES_MAX: usize = 32;
 /// How many calls a log is kept warm for, until it is read again without what no page shows any more.
 const WARM_CALLS_MAX: u32 = 512;
 
@@ -82,7 +84,8 @@ struct Warm {
     before: Before,
     /// When the last call was answered.
     at: Millis,
-    beside: Option<Beside>,
+    /// What went beside it, if that is written down.
+    beside: Option<Arc<Beside>>,
     calls: u32,
     tokens: u64,
 }
@@ -91,6 +94,8 @@ struct Warm {
 #[derive(Default)]
 pub(super) struct Warmth {
     kept: Mutex<Kept>,
+    /// What went beside the last conversations that were begun: many begin alike.
+    besides: Mutex<VecDeque<Arc<Beside>>>,
 }
 
 #[derive(Default)]
@@ -145,8 +150,41 @@ impl Warmth {
         }
     }
 
+    /// Returns what a call says beside its history, and what has to be written down of it: all that is not as it was at
+    /// the call before.
+    fn beside(
+        &self,
+        call: &Call,
+        counter: &dyn Count,
+        before: Option<&Arc<Beside>>,
+    ) -> Result<(Arc<Beside>, Contents), Error> {
+        match before {
+            Some(before) if before.is_of(call, counter) => return Ok((before.clone(), Contents::new())),
+            Some(before) => {
+                let (beside, contents) = before.then(call, counter)?;
+                return Ok((Arc::new(beside), contents));
+            }
+            None => {}
+        }
+        let known = |besides: &VecDeque<Arc<Beside>>| besides.iter().find(|it| it.is_of(call, counter)).cloned();
+        if let Some(beside) = self.besides.lock().ok().and_then(|besides| known(&besides)) {
+            let contents = beside.bundle();
+            return Ok((beside, contents));
+        }
+        let beside = Arc::new(Beside::of(call, counter)?);
+        if let Ok(mut besides) = self.besides.lock() {
+            besides.push_front(beside.clone());
+            besides.truncate(BESIDES_MAX);
+        }
+        let contents = beside.bundle();
+        Ok((beside, contents))
+    }
+
     /// Forgets everything: words may have been erased.
     pub(super) fn forget(&self) {
+        if let Ok(mut besides) = self.besides.lock() {
+            besides.clear();
+        }
         if let Ok(mut kept) = self.kept.lock() {
             *kept = Kept::default();
         }
@@ -282,16 +320,17 @@ impl<S: Store> Engine<S> {
                 *idle = now().0.saturating_sub(warm.at.0).max(0) as u64 / 1_000;
             }
             let calling = Calling { call, session: None, before: &warm.before };
-            let material = Material::of(calling, warm.log.counter(), &warm.log, warm.beside.as_ref())?;
+            let (beside, mut contents) = self.inner.warmth.beside(call, warm.log.counter(), warm.beside.as_ref())?;
+            let material = Material::known(calling, &beside, &warm.log)?;
             let made = planned(&material.request(&warm.log, &warm.reader));
             if warm.log.missing().is_empty() && warm.reader.missing().is_empty() {
                 let (compiled, edits) = match made {
                     Ok(made) => made,
                     Err(why) => return Ok(Err(why)),
                 };
-                let (stored, contents) = Stored::of(calling, &compiled.receipt, warm.beside.as_ref());
-                let beside = Some(material.beside(stored.clone()));
-                return Ok(Ok(Paged { compiled, edits, stored, contents, warm: Warm { beside, ..warm } }));
+                let stored = Stored::beside(calling, &compiled.receipt, &beside, &mut contents);
+                let warm = Warm { beside: Some(beside), ..warm };
+                return Ok(Ok(Paged { compiled, edits, stored, contents, warm }));
             }
         }
         let Read { made, log, reader, row, before, version } = self.reading(at, call, None, planned).await?;
@@ -300,8 +339,9 @@ impl<S: Store> Engine<S> {
             Err(why) => return Ok(Err(why)),
         };
         let calling = Calling { call, session: None, before: &before };
-        let (stored, contents) = Stored::of(calling, &compiled.receipt, None);
-        let beside = Some(Material::of(calling, log.counter(), &log, None)?.beside(stored.clone()));
+        let (beside, mut contents) = self.inner.warmth.beside(call, log.counter(), None)?;
+        let stored = Stored::beside(calling, &compiled.receipt, &beside, &mut contents);
+        let beside = Some(beside);
         let warm = Warm { version, log, reader, row, before, at: now(), beside, calls: 0, tokens: 0 };
         Ok(Ok(Paged { compiled, edits, stored, contents, warm }))
     }

@@ -155,7 +155,7 @@ impl<S: Store> Engine<S> {
         for _ in 0..TRIES_MAX {
             let Made { compiled, edits, row, before, held } = self.make(at, call).await?;
             let session = held.as_ref().map(|held| &held.session);
-            let (stored, contents) = Stored::of(Calling { call, session, before: &before }, &compiled.receipt, None);
+            let (stored, contents) = Stored::of(Calling { call, session, before: &before }, &compiled.receipt);
             let input = call.input.as_ref().map(|input| serde_json::to_string(input).expect("an entry is plain data"));
             let ticket = ticket_digest(&compiled.receipt.ticket);
             let open = OpenCall { ticket, turn: row.turns, receipt: stored.text()?, input };
@@ -386,7 +386,9 @@ impl<S: Store> Engine<S> {
     pub(super) async fn contents(&self, at: &At, stored: &Stored) -> Result<Contents, Error> {
         let (tenant, id) = (&at.tenant, &at.conversation);
         let mut contents = self.store().contents(tenant, id, stored.digests()).await?;
-        let nested = stored.nested(&contents)?;
+        contents.extend(stored.bundled(&contents)?);
+        let mut nested = stored.nested(&contents)?;
+        nested.retain(|digest| contents.iter().all(|(known, _)| known != digest));
         if !nested.is_empty() {
             contents.extend(self.store().contents(tenant, id, nested).await?);
         }
@@ -394,8 +396,7 @@ impl<S: Store> Engine<S> {
     }
 
     async fn target(&self, at: &At, stored: &Stored) -> Result<Target, Error> {
-        let digests = vec![stored.target_digest()];
-        stored.target(&self.store().contents(&at.tenant, &at.conversation, digests).await?)
+        stored.target(&self.contents(at, stored).await?)
     }
 
     async fn turn(&self, at: &At, reader: &ReaderName, turn: u64) -> Result<Option<TurnRow>, Error> {
@@ -454,7 +455,7 @@ async fn until_whole<S: Store, T>(
     for _ in 0..ROUNDS_MAX {
         let (log, reader) = (window.log(head), lens.reader());
         if material.is_none() && log.missing().is_empty() {
-            material = Some(Material::of(calling, log.counter(), &log, None)?);
+            material = Some(Material::of(calling, log.counter(), &log)?);
         }
         let made = material.as_ref().map(|material| make(&material.request(&log, &reader)));
         let (missing, unread) = (log.missing(), reader.missing());

@@ -95,7 +95,7 @@ impl Sqlite {
 
     async fn write<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Connection) -> Result<T, Error> + Send + 'static,
+        work: impl Fn(&Connection) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
         self.writer()?.write(work).await
     }
@@ -146,7 +146,7 @@ fn new_file(path: &Path) -> io::Result<std::fs::File> {
 impl Store for Sqlite {
     async fn create(&self, tenant: &Tenant, new: NewConversation) -> Result<Conversation, Error> {
         let tenant = tenant.clone();
-        self.write(move |db| fork::create(db, &tenant, &new)).await
+        self.write(move |db| Ok(fork::create(db, &tenant, &new)?.conversation)).await
     }
 
     async fn conversation(&self, tenant: &Tenant, id: &ConversationId) -> Result<Conversation, Error> {
@@ -166,7 +166,7 @@ impl Store for Sqlite {
 
     async fn append(&self, tenant: &Tenant, id: &ConversationId, batch: Batch) -> Result<Appended, Error> {
         let (tenant, id) = (tenant.clone(), id.clone());
-        self.write(move |db| write::append(db, &tenant, &id, batch)).await
+        self.write(move |db| write::append(db, &tenant, &id, &batch)).await
     }
 
     async fn linked(&self, tenant: &Tenant, prefixes: Vec<Digest>) -> Result<Vec<Link>, Error> {
@@ -243,7 +243,7 @@ impl Store for Sqlite {
         commit: Commit,
     ) -> Result<(), Error> {
         let (tenant, id, reader, erases) = (tenant.clone(), id.clone(), reader.clone(), !commit.erase.is_empty());
-        self.write(move |db| write::commit(db, &tenant, &id, &reader, commit)).await?;
+        self.write(move |db| write::commit(db, &tenant, &id, &reader, &commit)).await?;
         if erases { self.checkpoint().await } else { Ok(()) }
     }
 
@@ -266,7 +266,7 @@ impl Store for Sqlite {
         acknowledge: Acknowledge,
     ) -> Result<Appended, Error> {
         let (tenant, id, reader) = (tenant.clone(), id.clone(), reader.clone());
-        self.write(move |db| write::acknowledge(db, &tenant, &id, &reader, acknowledge)).await
+        self.write(move |db| write::acknowledge(db, &tenant, &id, &reader, &acknowledge)).await
     }
 
     async fn abandon(

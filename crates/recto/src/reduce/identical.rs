@@ -14,7 +14,6 @@
 
 use super::Reduce;
 use super::stub::{MINIMUM, Stub, Whole, whole_by_run};
-use crate::digest::{Digest, Hasher};
 use crate::edit::{Change, Edit, PartAt, Reason, Turn};
 use crate::entry::{Piece, Seq, Span};
 use crate::item::{Changed, Item};
@@ -72,7 +71,7 @@ fn twins<'v, 'a>(results: Vec<Whole<'v, 'a>>, minimum: Tokens) -> Vec<Vec<Whole<
     }
     let mut groups = Vec::new();
     for same_cost in by_cost.into_values().filter(|group| group.len() > 1) {
-        let mut by_text: BTreeMap<Digest, Vec<Whole<'v, 'a>>> = BTreeMap::new();
+        let mut by_text: BTreeMap<_, Vec<Whole<'v, 'a>>> = BTreeMap::new();
         for it in same_cost {
             by_text.entry(content(&it)).or_default().push(it);
         }
@@ -81,17 +80,13 @@ fn twins<'v, 'a>(results: Vec<Whole<'v, 'a>>, minimum: Tokens) -> Vec<Vec<Whole<
     groups
 }
 
-/// What identifies what a result says.
-fn content(of: &Whole<'_, '_>) -> Digest {
-    let mut hasher = Hasher::new();
-    hasher.number(u64::from(of.it.result.is_error));
-    for piece in &of.it.result.content {
-        match piece {
-            Piece::Text { text } => (hasher.number(0), hasher.text(text)).1,
-            Piece::Image(media) => (hasher.number(1), hasher.text(&media.url)).1,
-        }
-    }
-    hasher.finish()
+/// What a result says, to be compared: texts that differ mostly do so at once.
+fn content<'v>(of: &Whole<'v, '_>) -> (bool, Vec<(bool, &'v str)>) {
+    let said = of.it.result.content.iter().map(|piece| match piece {
+        Piece::Text { text } => (true, &**text),
+        Piece::Image(media) => (false, &*media.url),
+    });
+    (of.it.result.is_error, said.collect())
 }
 
 /// The edits within one group of results that say the same.

@@ -18,18 +18,21 @@ const NAME_CHARS_MAX: usize = 40;
 #[derive(Clone, Copy)]
 pub(super) struct Whole<'v, 'a> {
     pub(super) item: &'v Item<'a>,
+    /// Which of the items that is.
+    pub(super) nth: usize,
     pub(super) it: ResultOf<'v>,
 }
 
 /// Returns the results of the conversation that stand whole on the page, in its order.
 pub(super) fn whole<'v, 'a>(view: &'v View<'a>) -> impl Iterator<Item = Whole<'v, 'a>> {
-    let steps = view.items().iter().filter(|item| item.is_shown() && item.is_main() && item.kind() == Kind::Step);
-    steps.flat_map(|item| {
+    let is_step = |item: &Item<'_>| item.is_shown() && item.is_main() && item.kind() == Kind::Step;
+    let steps = view.items().iter().enumerate().filter(move |(_, item)| is_step(item));
+    steps.flat_map(|(nth, item)| {
         let answers = item.answers.iter().filter(|answer| answer.result.is_some());
         // What the target must be told in other words is still all there; what was asked back in part is not.
         let is_whole = |changed: &Changed| matches!(changed.why, Reason::NotTaken { .. });
         let whole = answers.zip(item.results()).filter(move |(answer, _)| answer.changed.as_ref().is_none_or(is_whole));
-        whole.map(move |(_, it)| Whole { item, it })
+        whole.map(move |(_, it)| Whole { item, nth, it })
     })
 }
 

@@ -71,11 +71,15 @@ impl Superseded {
         let (mut later, mut edits) = (Later::default(), Vec::new());
         // From the newest back, so that everything later is known.
         results.sort_by_key(|it| Reverse(it.it.at));
-        for it in &results {
+        let may_change = |it: &Whole<'_, '_>| {
+            it.it.cost >= self.minimum && view.may_change(it.nth, it.it.at.seq) && it.may_change(request)
+        };
+        // What lies before everything that may change has nothing to say.
+        let until = results.iter().rposition(may_change).map_or(0, |last| last + 1);
+        for it in &results[..until] {
             let does = uses(it.it.call, &self.rules);
             if let [only] = &does[..]
-                && it.it.cost >= self.minimum
-                && it.may_change(request)
+                && may_change(it)
                 && let Some(by) = later.than(only, failed(it))
             {
                 edits.extend(it.stub(by.stub(request), view));

@@ -9,6 +9,7 @@ mod stream;
 mod validate;
 
 pub use decode::decode;
+pub(crate) use decode::decode_elements;
 pub(crate) use decode::messages;
 pub use encode::{encode, encode_messages, encode_with};
 pub use reply::decode_reply;

@@ -4,7 +4,7 @@
 use crate::entry::{Entry, Part, Reasoning};
 use crate::error::Error;
 use crate::wire::json::{Source, place_of, without_lone_surrogates, without_position};
-use crate::wire::{Decoded, Wire};
+use crate::wire::{Decoded, Wire, openai_chat};
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -159,6 +159,10 @@ impl Wire {
 
     /// Reads elements of an [`Outline`] as if they were all of a body. Sealed reasoning in them is bound to nothing.
     pub fn read_elements(self, elements: &[&str], model: Option<&str>) -> Result<Decoded, Error> {
+        let is_plain = |element: &&str| matches!(without_lone_surrogates(element), (Cow::Borrowed(_), _));
+        if self == Wire::OpenaiChat && elements.iter().all(is_plain) {
+            return openai_chat::decode_elements(elements, model);
+        }
         let model = model.map_or(Value::Null, Value::from);
         let list = match elements {
             [text] if text.starts_with('"') => (*text).to_string(),

@@ -6,7 +6,7 @@ use axum::http::{HeaderMap, StatusCode};
 use recto::Error;
 use recto::chain::Chain;
 use recto::digest::Digest;
-use recto::wire::{Outline, Wire};
+use recto::wire::{Decoded, GivenMark, Outline, Wire};
 use recto_engine::Tenant;
 use std::borrow::Cow;
 
@@ -28,6 +28,8 @@ pub(super) struct Incoming<'b> {
     pub(super) text: &'b str,
     /// What identifies everything that was said, up to and with each element behind the instructions.
     pub(super) chains: Vec<Chain>,
+    /// The last elements, each read by itself.
+    unseen: Vec<Decoded>,
     /// Who the client says it is: a session of its own.
     pub(super) mark: Option<String>,
     /// The conversation that the client names.
@@ -55,7 +57,7 @@ impl<'b> Incoming<'b> {
     ) -> Result<Incoming<'b>, Error> {
         let text = std::str::from_utf8(body).map_err(|error| Error::input(error.to_string()))?;
         let outline = wire.outline(text)?;
-        let chains = seen.chains(tenant, wire, &outline, body)?;
+        let (chains, unseen) = seen.chains(tenant, wire, &outline, body)?;
         let named = headers.get(CONVERSATION).map(|value| {
             let name = value.to_str().unwrap_or_default().trim();
             let is_good = !name.is_empty() && name.len() <= NAME_BYTES_MAX && !name.chars().any(char::is_control);
@@ -73,7 +75,7 @@ impl<'b> Incoming<'b> {
             (None, Some(conversation)) => Some(format!("conversation {conversation}")),
             (None, None) => None,
         };
-        Ok(Incoming { wire, outline, text, chains, mark, named, held })
+        Ok(Incoming { wire, outline, text, chains, unseen, mark, named, held })
     }
 
     /// Returns why it is refused, if it is.
@@ -91,6 +93,23 @@ impl<'b> Incoming<'b> {
         } else {
             None
         }
+    }
+
+    /// Reads what it says behind so many elements after the instructions.
+    pub(super) fn read_behind(&self, elements: usize) -> Result<Decoded, Error> {
+        let wanted = self.chains.len().saturating_sub(elements);
+        // Only in this format every message says all of itself.
+        if self.wire != Wire::OpenaiChat || wanted > self.unseen.len() {
+            return self.outline.read_from(self.outline.leading + elements);
+        }
+        let mut behind = Decoded::default();
+        for read in &self.unseen[self.unseen.len() - wanted..] {
+            let before = behind.entries.len();
+            behind.entries.extend(read.entries.iter().cloned());
+            let mark = |mark: &GivenMark| GivenMark { entry: before + mark.entry, mark: mark.mark.clone() };
+            behind.marks.extend(read.marks.iter().map(mark));
+        }
+        Ok(behind)
     }
 
     /// Returns the model that it names.

@@ -5,7 +5,7 @@ use axum::body::Bytes;
 use recto::Error;
 use recto::chain::{Chain, atoms};
 use recto::digest::Digest;
-use recto::wire::{Outline, Wire};
+use recto::wire::{Decoded, Outline, Wire};
 use recto_engine::Tenant;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -13,6 +13,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// How much is kept of bodies, in bytes.
 const BYTES_MAX: usize = 32 * 1024 * 1024;
+/// How large a body may be for a copy of it to be kept.
+const COPIED_BYTES_MAX: usize = 16 * 1024;
 /// How many bodies are kept that begin alike.
 const ALIKE_MAX: usize = 4;
 
@@ -44,32 +46,37 @@ impl Body {
 }
 
 impl Seen {
-    /// Returns what identifies everything that was said, up to and with each of the elements behind the instructions.
+    /// Returns what identifies everything that was said, up to and with each of the elements behind the instructions;
+    /// and the last of these elements, each read by itself, as far back as they were not seen before.
     pub(super) fn chains(
         &self,
         tenant: &Tenant,
         wire: Wire,
         outline: &Outline<'_>,
         bytes: &Bytes,
-    ) -> Result<Vec<Chain>, Error> {
+    ) -> Result<(Vec<Chain>, Vec<Decoded>), Error> {
         let elements = &outline.elements[outline.leading..];
-        let Some(first) = elements.first() else { return Ok(Vec::new()) };
+        let Some(first) = elements.first() else { return Ok((Vec::new(), Vec::new())) };
         let key = key(tenant, wire, first);
         let (body, shared) = self.like(key, elements);
         let mut chains = body.as_ref().map_or(Vec::new(), |body| body.chains[..shared].to_vec());
         let mut chain = chains.last().copied().unwrap_or_default();
+        let mut unseen = Vec::with_capacity(elements.len() - shared);
         for element in &elements[shared..] {
             let read = wire.read_elements(&[element], outline.model.as_deref())?;
             chain = read.entries.iter().flat_map(atoms).fold(chain, Chain::then);
             chains.push(chain);
+            unseen.push(read);
         }
         if shared < elements.len() {
             let offset = |element: &str| element.as_ptr() as usize - bytes.as_ptr() as usize;
+            // A small body is a piece of its connection's buffer, which would be kept whole.
+            let kept = if bytes.len() <= COPIED_BYTES_MAX { Bytes::copy_from_slice(bytes) } else { bytes.clone() };
             let ranges = elements.iter().map(|element| offset(element)..offset(element) + element.len());
-            let known = Body { bytes: bytes.clone(), elements: ranges.collect(), chains: chains.clone() };
+            let known = Body { bytes: kept, elements: ranges.collect(), chains: chains.clone() };
             self.keep(key, known, body.filter(|body| shared == body.elements.len()));
         }
-        Ok(chains)
+        Ok((chains, unseen))
     }
 
     /// Returns the body that shares most of its beginning.

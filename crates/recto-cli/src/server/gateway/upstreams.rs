@@ -13,17 +13,33 @@ use std::sync::{Mutex, PoisonError};
 #[derive(Default)]
 pub(super) struct Upstreams {
     prepared: Mutex<HashMap<String, Upstream>>,
+    /// Who answers for a model, as it was found out before.
+    found: Mutex<HashMap<(Wire, String), Upstream>>,
 }
+
+/// How many models are remembered, and how long their names may be for that.
+const REMEMBERED_MAX: usize = 64;
+const NAME_BYTES_MAX: usize = 200;
 
 impl<S: Store> Asked<S> {
     /// Returns who answers for a model: in the format of the request.
     pub(super) fn upstream(&self, model: Option<&str>) -> Result<Upstream, Refused> {
-        let target = self.server.gateway.calls.target(model.unwrap_or_default(), self.wire, &self.server.config);
-        self.server.gateway.upstreams.of(&self.server.config, &target, self.wire).map_err(|message| Refused {
+        let upstreams = &self.server.gateway.upstreams;
+        let key = (self.wire, model.unwrap_or_default().to_string());
+        if let Some(upstream) = upstreams.found.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
+            return Ok(upstream.clone());
+        }
+        let target = self.server.gateway.calls.target(&key.1, self.wire, &self.server.config);
+        let upstream = upstreams.of(&self.server.config, &target, self.wire).map_err(|message| Refused {
             status: StatusCode::NOT_FOUND,
             kind: "no_upstream",
             message,
-        })
+        })?;
+        let mut found = upstreams.found.lock().unwrap_or_else(PoisonError::into_inner);
+        if found.len() < REMEMBERED_MAX && key.1.len() <= NAME_BYTES_MAX {
+            found.insert(key, upstream.clone());
+        }
+        Ok(upstream)
     }
 }
 

@@ -14,11 +14,12 @@ use recto::Tokenizer;
 use recto::chain::{Chain, atoms};
 use recto::digest::Digest;
 use recto::entry::{Entry, Part, Role, Seq, Text};
-use recto::wire::{Decoded, GivenMark};
+use recto::wire::{Decoded, GivenMark, Wire};
 use recto_engine::engine::Behind;
 use recto_engine::store::Link;
 use recto_engine::{At, ConversationId, Error, Opening, Store};
 use serde_json::{Map, Value};
+use std::hash::{BuildHasher, RandomState};
 
 /// How many of the newest elements are looked up first; nearly always one of them is known.
 const LOOKED_UP_FIRST: usize = 8;
@@ -87,7 +88,7 @@ pub(super) async fn find<S: Store>(
         Some((hit, first))
     });
     let Some((hit, first)) = named else { return unheard(server, caller, incoming, tokenizer).await };
-    let Ok(new) = incoming.outline.read_from(incoming.outline.leading + hit.elements) else {
+    let Ok(new) = incoming.read_behind(hit.elements) else {
         return Ok(Which::Unreadable);
     };
     if let Some(which) = free(server, caller, incoming, &hit, &new) {
@@ -96,7 +97,7 @@ pub(super) async fn find<S: Store>(
     // All that say the same were carried on. One that lacks only the client's last words may be left.
     if incoming.held.is_none()
         && let Some(shorter) = longest(server, caller, incoming, hit.elements - 1).await?
-        && let Ok(new) = incoming.outline.read_from(incoming.outline.leading + shorter.elements)
+        && let Ok(new) = incoming.read_behind(shorter.elements)
         && new.entries.iter().all(|entry| entry.role != Role::Assistant)
         && let Some(which) = free(server, caller, incoming, &shorter, &new)
     {
@@ -122,7 +123,7 @@ fn recent<S: Store>(server: &Server<S>, caller: &Caller, incoming: &Incoming<'_>
         let link = plain.or_else(|| marked.and_then(take))?;
         Some(Hit { elements: at + 1, links: vec![link], has_reply })
     })?;
-    let new = incoming.outline.read_from(incoming.outline.leading + hit.elements).ok()?;
+    let new = incoming.read_behind(hit.elements).ok()?;
     if new.entries.iter().any(|entry| entry.role == Role::Assistant) {
         return None;
     }
@@ -231,6 +232,10 @@ async fn only_new<S: Store>(
 /// Reads all that a request says, but its instructions. Reasoning is bound to what stands before it.
 fn whole(incoming: &Incoming<'_>) -> Result<Decoded, recto::Error> {
     let outline = &incoming.outline;
+    let is_list = |raw: &str| raw.starts_with('[');
+    if incoming.wire == Wire::OpenaiChat && outline.tools.is_none_or(is_list) {
+        return incoming.read_behind(0);
+    }
     let mut decoded = incoming.wire.decode(incoming.text)?;
     let beside = outline
         .instructions
@@ -315,20 +320,21 @@ fn belongs(named: &Result<String, ()>, id: &ConversationId) -> bool {
 
 /// Returns a name for a conversation that nobody has named.
 fn new_id() -> String {
-    format!("c{:011x}{}", clock::now().0, random(5))
+    format!("c{:011x}{}", clock::now().0, drawn())
 }
 
 /// Returns a name for a conversation that goes its own way from another.
 pub(super) fn fork_id(of: &ConversationId) -> ConversationId {
     let stem = of.as_str().split('~').next().unwrap_or_default();
-    format!("{stem}~{}", random(5)).into()
+    format!("{stem}~{}", drawn()).into()
 }
 
-fn random(bytes: usize) -> String {
-    let mut drawn = [0_u8; 16];
-    // Without randomness, names may meet; then the second is refused by the store, and drawn again.
-    let _ = getrandom::fill(&mut drawn);
-    drawn.iter().take(bytes).map(|byte| format!("{byte:02x}")).collect()
+/// Ten digits that others hardly draw at the same time. Should names meet, the second is refused by the store, and
+/// drawn again.
+fn drawn() -> String {
+    // Every one of these has keys of its own.
+    let number: u64 = RandomState::new().hash_one(());
+    format!("{:010x}", number >> 24)
 }
 
 /// Describes a conversation by what it begins with.

@@ -177,7 +177,16 @@ fn bury(db: &Connection, n: i64) -> Result<(), Error> {
 
 /// Writes the small tables anew that words may have moved about in.
 pub(super) fn rebuild(db: &Connection) -> Result<(), Error> {
-    Ok(db.execute_batch(REBUILD)?)
+    db.execute_batch("SAVEPOINT rebuild")?;
+    let done = db.execute_batch(REBUILD);
+    // Tables that were made, and have no rows yet, don't count as something that was written.
+    if done.is_err() && !db.is_autocommit() {
+        db.execute_batch("ROLLBACK TO rebuild")?;
+    }
+    if !db.is_autocommit() {
+        db.execute_batch("RELEASE rebuild")?;
+    }
+    Ok(done?)
 }
 
 /// Returns a conversation whose erase was interrupted.

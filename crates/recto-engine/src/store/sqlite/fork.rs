@@ -1,23 +1,24 @@
 //! Making conversations, and forks that share the past of another instead of copying it.
 
-use super::found::{Found, Link, integer_or_none, put_text, write_strands, write_tally};
+use super::found::{Found, Link, NO_TEXT, integer, integer_or_none, put_text, write_strands, write_tally};
 use super::lens::{self, Lens};
 use super::read;
 use crate::error::{Error, Kind};
 use crate::store::bounds::check_name;
-use crate::store::{
-    Conversation, ConversationId, FORK_DEPTH_MAX, ForkPoint, NewConversation, ReaderName, ReaderRow, Tenant, Upto,
-};
+use crate::store::{ConversationId, FORK_DEPTH_MAX, ForkPoint, NewConversation, ReaderName, ReaderRow, Tenant, Upto};
 use recto::Seq;
 use recto::log::Tally;
 use rusqlite::{Connection, params};
+
+/// The version of a conversation that was just made.
+const FIRST_VERSION: u64 = 1;
 
 const EXISTS: &str = "SELECT state FROM conversation WHERE tenant = ?1 AND id = ?2";
 const MAKE: &str = "
     INSERT INTO conversation (tenant, id, state, epoch, tokenizer, about, parent, upto, copied, depth, created)
     VALUES (?1, ?2, 0, 0, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
 const MAKE_HEAD: &str = "
-    INSERT INTO head (n, seq, strands, tally, version, updated) VALUES (?1, ?2, ?3, ?4, 1, ?5)";
+    INSERT INTO head (n, seq, strands, tally, version, updated) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
 const FORKS: &str = "SELECT n, id FROM conversation WHERE parent = ?1 AND state <> 2 ORDER BY id";
 
 const SHARED_ENTRIES: &str = "
@@ -44,7 +45,7 @@ const COPY_TURN: &str = "INSERT INTO turn (r, turn, head, spared, receipt, at) V
 const OWN_ALL: &str = "UPDATE reader SET base_turn = 0, base_ordinal = 0 WHERE r = ?1";
 
 /// Makes a conversation.
-pub(super) fn create(db: &Connection, tenant: &Tenant, new: &NewConversation) -> Result<Conversation, Error> {
+pub(super) fn create(db: &Connection, tenant: &Tenant, new: &NewConversation) -> Result<Found, Error> {
     check_name("tenant", tenant.as_str())?;
     check_name("conversation", new.id.as_str())?;
     let mut statement = db.prepare_cached(EXISTS)?;
@@ -52,11 +53,10 @@ pub(super) fn create(db: &Connection, tenant: &Tenant, new: &NewConversation) ->
         let was = if row.get::<_, i64>(0)? == 0 { "" } else { ", though erased," };
         return Err(Kind::Exists { what: format!("conversation {:?}{was}", new.id.as_str()) }.into());
     }
-    let n = match &new.from {
-        None => make(db, tenant, new, &Tally::default(), None)?,
-        Some(from) => fork(db, tenant, new, from)?,
-    };
-    Ok(Found::numbered(db, n)?.conversation)
+    match &new.from {
+        None => Ok(Found::made(make(db, tenant, new, &Tally::default(), None)?, new, FIRST_VERSION)),
+        Some(from) => Found::numbered(db, fork(db, tenant, new, from)?),
+    }
 }
 
 /// What a fork stands on.
@@ -87,9 +87,10 @@ fn make(
         new.at.0,
     ])?;
     let n = db.last_insert_rowid();
-    let strands = put_text(db, &write_strands(tally)?, "")?;
+    let strands = if tally.strands().is_empty() { NO_TEXT } else { put_text(db, &write_strands(tally)?, "")? };
     let head = integer_or_none(tally.head());
-    db.prepare_cached(MAKE_HEAD)?.execute(params![n, head, strands, write_tally(tally, head), new.at.0])?;
+    let tally = write_tally(tally, head);
+    db.prepare_cached(MAKE_HEAD)?.execute(params![n, head, strands, tally, integer(FIRST_VERSION), new.at.0])?;
     Ok(n)
 }
 

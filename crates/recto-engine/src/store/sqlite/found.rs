@@ -2,7 +2,7 @@
 
 use super::fault;
 use crate::error::{Error, Kind};
-use crate::store::{Conversation, ConversationId, FORK_DEPTH_MAX, ForkPoint, State, Tenant};
+use crate::store::{Conversation, ConversationId, FORK_DEPTH_MAX, ForkPoint, NewConversation, State, Tenant};
 use recto::digest::Digest;
 use recto::entry::{Lane, Millis, Role, Section, Text};
 use recto::log::{StrandTally, Sums, Tally};
@@ -10,19 +10,30 @@ use recto::{Seq, Tokens};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use std::fmt::Write;
 
-const COLUMNS: &str = "
-    SELECT c.n, c.id, c.state, c.tokenizer, a.body, a.counts, c.parent, p.id, c.upto, c.copied, c.depth, c.created,
-           h.seq, h.strands, s.body, h.tally, h.version, h.updated
-    FROM conversation c JOIN text a ON a.id = c.about
-    LEFT JOIN conversation p ON p.n = c.parent
-    LEFT JOIN head h ON h.n = c.n LEFT JOIN text s ON s.id = h.strands";
-const BY_NAME: &str = "WHERE c.tenant = ?1 AND c.id = ?2";
-const BY_NUMBER: &str = "WHERE c.n = ?1";
-const LISTED: &str = "WHERE c.tenant = ?1 AND c.id > ?2 AND c.state <> 2 ORDER BY c.id LIMIT ?3";
-const LISTED_FIRST: &str = "WHERE c.tenant = ?1 AND c.state <> 2 ORDER BY c.id LIMIT ?2";
+/// Selects all that is told of conversations.
+macro_rules! conversations {
+    ($which:literal) => {
+        concat!(
+            "SELECT c.n, c.id, c.state, c.tokenizer, a.body, a.counts, c.parent, p.id, c.upto, c.copied, c.depth, \
+             c.created, h.seq, h.strands, s.body, h.tally, h.version, h.updated \
+             FROM conversation c JOIN text a ON a.id = c.about \
+             LEFT JOIN conversation p ON p.n = c.parent \
+             LEFT JOIN head h ON h.n = c.n LEFT JOIN text s ON s.id = h.strands ",
+            $which
+        )
+    };
+}
+
+const BY_NAME: &str = conversations!("WHERE c.tenant = ?1 AND c.id = ?2");
+const BY_NUMBER: &str = conversations!("WHERE c.n = ?1");
+const LISTED: &str = conversations!("WHERE c.tenant = ?1 AND c.id > ?2 AND c.state <> 2 ORDER BY c.id LIMIT ?3");
+const LISTED_FIRST: &str = conversations!("WHERE c.tenant = ?1 AND c.state <> 2 ORDER BY c.id LIMIT ?2");
 const PARENT: &str = "SELECT parent, upto FROM conversation WHERE n = ?1 AND copied = 0 AND parent IS NOT NULL";
 const PUT_TEXT: &str = "INSERT INTO text (body, counts) VALUES (?1, ?2)";
 const EMPTY_TEXT: &str = "UPDATE text SET body = '', counts = '' WHERE id = ?1";
+
+/// The place of a text that says nothing yet.
+pub(super) const NO_TEXT: i64 = 0;
 
 /// A conversation, its number, and where its past is kept.
 pub(super) struct Found {
@@ -45,8 +56,7 @@ pub(super) struct Link {
 impl Found {
     /// Finds a conversation, whatever became of it.
     pub(super) fn any(db: &Connection, tenant: &Tenant, id: &ConversationId) -> Result<Found, Error> {
-        let sql = format!("{COLUMNS} {BY_NAME}");
-        let found = db.prepare_cached(&sql)?.query_row(params![tenant.as_str(), id.as_str()], raw).optional()?;
+        let found = db.prepare_cached(BY_NAME)?.query_row(params![tenant.as_str(), id.as_str()], raw).optional()?;
         let missing = || Kind::NotFound { what: format!("conversation {:?}", id.as_str()) };
         found.ok_or_else(missing)?.found(db)
     }
@@ -60,9 +70,26 @@ impl Found {
         }
     }
 
+    /// Returns a conversation that was made just now and stands on no other.
+    pub(super) fn made(n: i64, new: &NewConversation, version: u64) -> Found {
+        let conversation = Conversation {
+            id: new.id.clone(),
+            state: State::Live,
+            tokenizer: new.tokenizer.clone(),
+            title: new.title.clone(),
+            meta: new.meta.clone(),
+            from: None,
+            tally: Tally::default(),
+            version,
+            created: new.at,
+            updated: new.at,
+        };
+        Found { n, conversation, depth: 0, strands: NO_TEXT, chain: alone(n) }
+    }
+
     /// Finds a conversation by its number.
     pub(super) fn numbered(db: &Connection, n: i64) -> Result<Found, Error> {
-        let found = db.prepare_cached(&format!("{COLUMNS} {BY_NUMBER}"))?.query_row([n], raw).optional()?;
+        let found = db.prepare_cached(BY_NUMBER)?.query_row([n], raw).optional()?;
         found.ok_or_else(|| fault::corrupt(format!("conversation {n} is gone")))?.found(db)
     }
 
@@ -76,12 +103,12 @@ impl Found {
         let rows = i64::try_from(rows).unwrap_or(i64::MAX);
         let raws: Vec<Raw> = match after {
             Some(after) => {
-                let mut statement = db.prepare_cached(&format!("{COLUMNS} {LISTED}"))?;
+                let mut statement = db.prepare_cached(LISTED)?;
                 let listed = statement.query_map(params![tenant.as_str(), after.as_str(), rows], raw)?;
                 listed.collect::<rusqlite::Result<_>>()?
             }
             None => {
-                let mut statement = db.prepare_cached(&format!("{COLUMNS} {LISTED_FIRST}"))?;
+                let mut statement = db.prepare_cached(LISTED_FIRST)?;
                 let listed = statement.query_map(params![tenant.as_str(), rows], raw)?;
                 listed.collect::<rusqlite::Result<_>>()?
             }
@@ -153,7 +180,8 @@ impl Raw {
         let depth =
             usize::try_from(depth).map_err(|_| fault::corrupt(format!("conversation {n} has depth {depth}")))?;
         let strands = self.head.as_ref().map_or(0, |head| head.strands);
-        Ok(Found { n, depth, strands, chain: chain(db, n)?, conversation: self.conversation()? })
+        let chain = if self.parent_id.is_some() { chain(db, n)? } else { alone(n) };
+        Ok(Found { n, depth, strands, chain, conversation: self.conversation()? })
     }
 
     fn conversation(self) -> Result<Conversation, Error> {
@@ -189,9 +217,14 @@ impl Raw {
     }
 }
 
+/// Returns a conversation that shares no rows of others.
+fn alone(n: i64) -> Vec<Link> {
+    vec![Link { n, upto: i64::MAX }]
+}
+
 /// Returns a conversation and those whose rows it shares, nearest first.
 fn chain(db: &Connection, n: i64) -> Result<Vec<Link>, Error> {
-    let mut links = vec![Link { n, upto: i64::MAX }];
+    let mut links = alone(n);
     let mut last = links[0];
     while let Some((parent, upto)) =
         db.prepare_cached(PARENT)?.query_row([last.n], |row| Ok((row.get(0)?, row.get::<_, i64>(1)?))).optional()?
@@ -257,6 +290,9 @@ pub(super) fn put_text(db: &Connection, body: &str, counts: &str) -> Result<i64,
 
 /// Empties a text. Its row stays: to delete it would move others, and leave copies of them.
 pub(super) fn empty_text(db: &Connection, id: i64) -> Result<(), Error> {
+    if id == NO_TEXT {
+        return Ok(());
+    }
     db.prepare_cached(EMPTY_TEXT)?.execute([id])?;
     Ok(())
 }

@@ -16,8 +16,8 @@ const QUEUE_MAX: usize = 1_024;
 /// The most jobs that share one commit.
 const GROUP_MAX: usize = 256;
 /// How often the writer waits for others before it commits a group that is smaller than the one before, and how long.
-const GATHER_WAITS_MAX: usize = 4;
-const GATHER_WAIT: Duration = Duration::from_micros(100);
+const GATHER_WAITS_MAX: usize = 2;
+const GATHER_WAIT: Duration = Duration::from_micros(1_000);
 /// The most connections that read at once.
 const READERS_MAX: usize = 4;
 
@@ -29,21 +29,21 @@ enum Job {
 }
 
 trait Shared: Send {
-    /// Does the work, and returns whether it is to be kept.
+    /// Does the work, and returns whether it is to be kept; again, if it was taken back.
     fn run(&mut self, connection: &Connection) -> bool;
     /// Tells the caller, once it is known what became of the group.
     fn answer(self: Box<Self>, committed: Result<(), Kind>);
 }
 
 struct Work<T, F> {
-    work: Option<F>,
+    work: F,
     done: Option<Result<T, Error>>,
     caller: oneshot::Sender<Result<T, Error>>,
 }
 
-impl<T: Send, F: FnOnce(&Connection) -> Result<T, Error> + Send> Shared for Work<T, F> {
+impl<T: Send, F: Fn(&Connection) -> Result<T, Error> + Send> Shared for Work<T, F> {
     fn run(&mut self, connection: &Connection) -> bool {
-        self.done = self.work.take().map(|work| work(connection));
+        self.done = Some((self.work)(connection));
         matches!(self.done, Some(Ok(_)))
     }
 
@@ -73,13 +73,13 @@ impl Writer {
         Ok(Writer { jobs: Some(jobs), thread: Some(thread) })
     }
 
-    /// Does something in a transaction that it may share with others.
+    /// Does something in a transaction that it may share with others; more than once, if that was taken back.
     pub(super) async fn write<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Connection) -> Result<T, Error> + Send + 'static,
+        work: impl Fn(&Connection) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
         let (caller, answer) = oneshot::channel();
-        self.send(Job::Shared(Box::new(Work { work: Some(work), done: None, caller }))).await?;
+        self.send(Job::Shared(Box::new(Work { work, done: None, caller }))).await?;
         answer.await.unwrap_or_else(|_| Err(stopped()))
     }
 
@@ -147,7 +147,36 @@ fn run(connection: &Connection, mut queue: mpsc::Receiver<Job>) {
 }
 
 /// Runs a group in one transaction, and answers when it is on disk.
-fn share(connection: &Connection, group: Vec<Box<dyn Shared>>) {
+fn share(connection: &Connection, mut group: Vec<Box<dyn Shared>>) {
+    if group.is_empty() {
+        return;
+    }
+    match together(connection, &mut group) {
+        Some(committed) => group.into_iter().for_each(|job| job.answer(committed.as_ref().map(|_| ()).map_err(again))),
+        None => one_by_one(connection, group),
+    }
+}
+
+/// Runs all jobs of a group, and commits. If one of them fails when it has already written something, all is taken back.
+fn together(connection: &Connection, group: &mut [Box<dyn Shared>]) -> Option<Result<(), Option<rusqlite::Error>>> {
+    if let Err(error) = schema::begin(connection) {
+        return Some(Err(Some(error)));
+    }
+    for job in group {
+        let written = connection.total_changes();
+        let is_kept = job.run(connection);
+        let is_clean = is_kept || connection.total_changes() == written;
+        if connection.is_autocommit() || !is_clean {
+            // If SQLite has given up the transaction, there is nothing to take back.
+            let _ = connection.execute_batch("ROLLBACK");
+            return None;
+        }
+    }
+    Some(commit(connection))
+}
+
+/// Runs the jobs of a group in such a way that each can be taken back by itself.
+fn one_by_one(connection: &Connection, group: Vec<Box<dyn Shared>>) {
     let mut left = group.into_iter();
     // A failure that makes SQLite give up the transaction takes the jobs before it along; those behind get a new one.
     while left.len() > 0 {
@@ -170,12 +199,13 @@ fn share(connection: &Connection, group: Vec<Box<dyn Shared>>) {
             let _ = connection.prepare_cached("RELEASE job").and_then(|mut it| it.execute([]));
         }
         let committed = commit(connection);
-        for job in done {
-            job.answer(
-                committed.as_ref().map(|_| ()).map_err(|error| error.as_ref().map_or_else(taken_along, fault::kind)),
-            );
-        }
+        done.into_iter().for_each(|job| job.answer(committed.as_ref().map(|_| ()).map_err(again)));
     }
+}
+
+/// Why a group was not written.
+fn again(error: &Option<rusqlite::Error>) -> Kind {
+    error.as_ref().map_or_else(taken_along, fault::kind)
 }
 
 /// Commits, or makes sure that nothing of the group is left; `None` if the transaction was gone already.

@@ -28,7 +28,7 @@ const PUT_HEAD: &str = "
     UPDATE head SET seq = ?2, tally = ?3, strands = ?4, version = version + 1, updated = ?5 WHERE n = ?1";
 const WROTE: &str = "UPDATE head SET version = version + 1, updated = coalesce(?2, updated) WHERE n = ?1";
 const REFER: &str = "UPDATE content SET refs = refs + ?3, kept = max(kept, ?4) WHERE n = ?1 AND hash = ?2";
-const IS_KEPT: &str = "SELECT 1 FROM content WHERE n = ?1 AND hash = ?2 AND kept = 1";
+const IS_KEPT: &str = "SELECT kept FROM content WHERE n = ?1 AND hash = ?2";
 const PUT_CONTENT: &str = "INSERT INTO content (n, hash, refs, kept, body) VALUES (?1, ?2, ?3, ?4, ?5)";
 const PUT_DECISION: &str = "
     INSERT INTO decision (r, ordinal, turn, kind, about, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
@@ -47,15 +47,15 @@ const PUT_RECORD: &str = "
 const PUT_LINK: &str = "INSERT OR REPLACE INTO link (tenant, prefix, n, seq) VALUES (?1, ?2, ?3, ?4)";
 
 /// Appends entries.
-pub(super) fn append(db: &Connection, tenant: &Tenant, id: &ConversationId, batch: Batch) -> Result<Appended, Error> {
-    if let Some(new) = &batch.create {
-        fork::create(db, tenant, new)?;
-    }
-    let mut found = Found::live(db, tenant, id)?;
-    check_batch(&batch)?;
-    match repeated(db, &found, &batch)? {
+pub(super) fn append(db: &Connection, tenant: &Tenant, id: &ConversationId, batch: &Batch) -> Result<Appended, Error> {
+    let mut found = match &batch.create {
+        Some(new) => fork::create(db, tenant, new)?,
+        None => Found::live(db, tenant, id)?,
+    };
+    check_batch(batch)?;
+    match repeated(db, &found, batch)? {
         Some(first) => Ok(first),
-        None => add(db, tenant, &mut found, batch),
+        None => add(db, tenant, &mut found, batch, batch.at),
     }
 }
 
@@ -75,9 +75,9 @@ fn repeated(db: &Connection, found: &Found, batch: &Batch) -> Result<Option<Appe
     }
 }
 
-fn add(db: &Connection, tenant: &Tenant, found: &mut Found, batch: Batch) -> Result<Appended, Error> {
+fn add(db: &Connection, tenant: &Tenant, found: &mut Found, batch: &Batch, at: Millis) -> Result<Appended, Error> {
     let head = found.conversation.tally.head();
-    check_version(&batch, found.conversation.version)?;
+    check_version(batch, found.conversation.version)?;
     if let Expect::Head(expected) = batch.expect
         && expected != head
     {
@@ -85,7 +85,7 @@ fn add(db: &Connection, tenant: &Tenant, found: &mut Found, batch: Batch) -> Res
     }
     let strands = found.conversation.tally.strands().len();
     let (mut first, mut last) = (None, head);
-    for row in batch.rows {
+    for row in &batch.rows {
         let seq = next_place(last, row.seq)?;
         put_entry(db, found, seq, row)?;
         first = first.or(Some(seq));
@@ -97,13 +97,7 @@ fn add(db: &Connection, tenant: &Tenant, found: &mut Found, batch: Batch) -> Res
         found.strands = put_text(db, &write_strands(tally)?, "")?;
     }
     let head = integer_or_none(last);
-    db.prepare_cached(PUT_HEAD)?.execute(params![
-        found.n,
-        head,
-        write_tally(tally, head),
-        found.strands,
-        batch.at.0
-    ])?;
+    db.prepare_cached(PUT_HEAD)?.execute(params![found.n, head, write_tally(tally, head), found.strands, at.0])?;
     if let Some((key, hash)) = &batch.key {
         let first = integer_or_none(first);
         db.prepare_cached(PUT_KEY)?.execute(params![found.n, name_key(key), blob(*hash), first, head])?;
@@ -117,7 +111,7 @@ fn add(db: &Connection, tenant: &Tenant, found: &mut Found, batch: Batch) -> Res
     Ok(Appended { first, last, is_repeated: false })
 }
 
-fn put_entry(db: &Connection, found: &mut Found, seq: Seq, row: NewRow) -> Result<(), Error> {
+fn put_entry(db: &Connection, found: &mut Found, seq: Seq, row: &NewRow) -> Result<(), Error> {
     let strand = found.conversation.tally.add(seq, &row.entry, row.cost);
     let seq = integer(seq.0);
     for (digest, text) in &row.large {
@@ -155,13 +149,15 @@ fn put_content(db: &Connection, n: i64, digest: Digest, text: &str, holder: Hold
         Holder::Call => (0, 1),
     };
     let hash = blob(digest);
-    // What a call refers to is mostly there already, and is not written again.
-    if matches!(holder, Holder::Call) && db.prepare_cached(IS_KEPT)?.exists(params![n, hash])? {
-        return Ok(());
-    }
-    if db.prepare_cached(REFER)?.execute(params![n, hash, refs, kept])? == 0 {
-        let body = put_text(db, text, "")?;
-        db.prepare_cached(PUT_CONTENT)?.execute(params![n, hash, refs, kept, body])?;
+    let there: Option<i64> = db.prepare_cached(IS_KEPT)?.query_row(params![n, hash], |row| row.get(0)).optional()?;
+    match there {
+        // What a call refers to is mostly there already, and is not written again.
+        Some(1) if matches!(holder, Holder::Call) => {}
+        Some(_) => drop(db.prepare_cached(REFER)?.execute(params![n, hash, refs, kept])?),
+        None => {
+            let body = put_text(db, text, "")?;
+            db.prepare_cached(PUT_CONTENT)?.execute(params![n, hash, refs, kept, body])?;
+        }
     }
     Ok(())
 }
@@ -172,7 +168,7 @@ pub(super) fn commit(
     tenant: &Tenant,
     id: &ConversationId,
     name: &ReaderName,
-    commit: Commit,
+    commit: &Commit,
 ) -> Result<(), Error> {
     let found = Found::live(db, tenant, id)?;
     check_name("reader", name.as_str())?;
@@ -216,13 +212,13 @@ pub(super) fn acknowledge(
     tenant: &Tenant,
     id: &ConversationId,
     name: &ReaderName,
-    acknowledge: Acknowledge,
+    acknowledge: &Acknowledge,
 ) -> Result<Appended, Error> {
     let mut found = Found::live(db, tenant, id)?;
-    let Acknowledge { ticket, unopened, turn, mut produced } = acknowledge;
-    check_batch(&produced)?;
+    let Acknowledge { ticket, unopened, turn, produced } = acknowledge;
+    check_batch(produced)?;
     check_receipt(&turn.receipt)?;
-    if let Some(first) = repeated(db, &found, &produced)? {
+    if let Some(first) = repeated(db, &found, produced)? {
         return Ok(first);
     }
     let conflict = |what: String| Error::from(Kind::Conflict { what, hint: READ_AGAIN.into() });
@@ -241,7 +237,7 @@ pub(super) fn acknowledge(
         }
         None => {
             let lens = known.ok_or_else(not_open)?;
-            if !db.prepare_cached(IS_OPEN)?.exists(params![lens.r, blob(ticket)])? {
+            if !db.prepare_cached(IS_OPEN)?.exists(params![lens.r, blob(*ticket)])? {
                 return Err(not_open());
             }
             lens
@@ -251,12 +247,11 @@ pub(super) fn acknowledge(
         let what = format!("call {} is not the next one: {} were acknowledged", turn.turn, lens.row.turns);
         return Err(conflict(what));
     }
-    db.prepare_cached(DROP_SAME_TURN)?.execute(params![lens.r, integer(turn.turn), blob(ticket)])?;
-    put_turn(db, lens.r, &turn)?;
+    db.prepare_cached(DROP_SAME_TURN)?.execute(params![lens.r, integer(turn.turn), blob(*ticket)])?;
+    put_turn(db, lens.r, turn)?;
     lens.row.turns += 1;
     put_reader(db, &lens)?;
-    produced.at = turn.at;
-    add(db, tenant, &mut found, produced)
+    add(db, tenant, &mut found, produced, turn.at)
 }
 
 /// Forgets an open call; whether there was one.

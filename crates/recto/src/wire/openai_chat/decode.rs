@@ -38,6 +38,20 @@ pub fn decode(body: &str) -> Result<Decoded, Error> {
     Ok(decoded)
 }
 
+/// Reads messages that were found one by one.
+pub(crate) fn decode_elements(elements: &[&str], model: Option<&str>) -> Result<Decoded, Error> {
+    let mut decoded = Decoded { model: model.map(Text::from), ..Decoded::default() };
+    for (at, element) in elements.iter().enumerate() {
+        let source = Source { text: element };
+        let raw: &RawValue = serde_json::from_str(element)
+            .map_err(|error| Error::input(without_position(&error)).at(place_of(element, &error)))?;
+        let read = record(&source, raw, at)?;
+        decoded.marks.extend(read.mark.map(|mark| GivenMark { entry: at, mark }));
+        decoded.entries.push(read.entry);
+    }
+    Ok(decoded)
+}
+
 pub(super) fn top(body: &str) -> Result<Fields<'_>, Error> {
     serde_json::from_str(body).map_err(|error| Error::input(without_position(&error)).at(place_of(body, &error)))
 }
