@@ -6,6 +6,7 @@ mod drop_reasoning;
 mod excerpt;
 mod expire;
 mod fit_window;
+mod fold;
 mod floor; // where a floor may lie: shared by the passes that lower history
 pub(crate) mod identical;
 mod irrelevant;
@@ -34,6 +35,8 @@ pub use excerpt::Excerpt;
 pub use expire::{Expire, Marker};
 pub use fit_window::FitWindow;
 pub use floor::Grain;
+pub use fold::Fold;
+pub(crate) use fold::material;
 pub use identical::Identical;
 pub use irrelevant::Irrelevant;
 pub use recent::Recent;
@@ -67,7 +70,7 @@ pub trait Reduce: Debug + Send + Sync {
         None
     }
 
-    /// Returns the summaries that would help it, on the view that all edits of the plan made.
+    /// Returns the summaries that would help it, on the view that it proposes on: with one of them it would propose more.
     fn wants(&self, _view: &View<'_>, _request: &Request<'_>) -> Vec<Want> {
         Vec::new()
     }
