@@ -9,6 +9,7 @@ use recto::expiry::ExpiryOverride;
 use recto::format::ResponseFormat;
 use recto::fragment::{Fragment, Fragments};
 use recto::log::Counted;
+use recto::note::Notes;
 use recto::page::{Message, Mode, Page};
 use recto::receipt::{Fate, Receipt, Ticket};
 use recto::request::LastCall;
@@ -78,6 +79,8 @@ pub(crate) struct Calling<'c> {
     /// What a provider that remembers already holds.
     pub(crate) session: Option<&'c Session>,
     pub(crate) before: &'c Before,
+    /// What came of the wants of the conversation, where summaries are made.
+    pub(crate) notes: Option<&'c Notes>,
 }
 
 /// What the call before has said beside its history: what is the same now need not be counted or written down again.
@@ -145,12 +148,13 @@ impl<'c> Material<'c> {
 
     /// Returns the request that this call is.
     pub(crate) fn request<'a>(&'a self, log: &'a Log, reader: &'a Reader) -> Request<'a> {
-        let Calling { call, session, before } = self.calling;
+        let Calling { call, session, before, notes } = self.calling;
         Request {
             run: call.run.as_ref(),
             fragments: self.fragments.as_ref(),
             tools: self.tools.as_ref(),
             expiry: call.expiry.as_ref(),
+            notes,
             format: self.format.as_ref(),
             marks: &call.marks,
             input: self.input.as_ref(),
@@ -248,7 +252,7 @@ impl Stored {
     /// Writes down what a page was made from, and the contents that this refers to, without those that the call before
     /// has written down.
     pub(crate) fn of(calling: Calling<'_>, receipt: &Receipt, like: Option<&Beside>) -> (Stored, Contents) {
-        let Calling { call, session, before } = calling;
+        let Calling { call, session, before, .. } = calling;
         let same = |is_same: &dyn Fn(&Call) -> bool| like.filter(|like| is_same(&like.call)).map(|like| &like.stored);
         let mut contents = Contents::new();
         let mut keep = |text: String| {
