@@ -373,6 +373,41 @@ pub enum Reason {
         /// How many there are.
         of: usize,
     },
+    /// It expired, and a model's summary stands for it.
+    Condensed {
+        /// Its age in acknowledged calls.
+        age: u64,
+        /// The age it may reach.
+        limit: u32,
+        /// How many characters the summary has.
+        shown: usize,
+        /// How many there are.
+        of: usize,
+        /// The model that made it.
+        model: Text,
+    },
+    /// It expired, and its beginning stays, because there is no summary of it.
+    NotCondensed {
+        /// Its age in acknowledged calls.
+        age: u64,
+        /// The age it may reach.
+        limit: u32,
+        /// How many characters are shown.
+        shown: usize,
+        /// How many there are.
+        of: usize,
+        /// Why there is none.
+        why: Text,
+    },
+    /// A model's note stands here for whole exchanges.
+    Summarized {
+        /// The entries that it stands for.
+        span: Span,
+        /// What identifies their words; the next note goes on from there.
+        words: Digest,
+        /// The model that made it.
+        model: Text,
+    },
     /// It is old, and the lines of it stay that say what nothing else does.
     Excerpted {
         /// Its age in acknowledged calls.
@@ -451,9 +486,11 @@ impl Reason {
     /// The age that something had to exceed to expire, if that is why it was reduced.
     pub(crate) fn expiry_limit(&self) -> Option<u32> {
         match self {
-            Reason::Removed { limit, .. } | Reason::Compacted { limit, .. } | Reason::EndsKept { limit, .. } => {
-                Some(*limit)
-            }
+            Reason::Removed { limit, .. }
+            | Reason::Compacted { limit, .. }
+            | Reason::EndsKept { limit, .. }
+            | Reason::Condensed { limit, .. }
+            | Reason::NotCondensed { limit, .. } => Some(*limit),
             _ => None,
         }
     }
@@ -497,6 +534,16 @@ impl fmt::Display for Reason {
             Reason::EndsKept { age, limit, head, tail, of } => {
                 write!(f, "expired after {age} calls (limit {limit}): first {head} and last {tail} of {of} characters")
             }
+            Reason::Condensed { age, limit, shown, of, model } => {
+                write!(f, "expired after {age} calls (limit {limit}): {shown} characters by {model} for {of}")
+            }
+            Reason::NotCondensed { age, limit, shown, of, why } => {
+                write!(
+                    f,
+                    "expired after {age} calls (limit {limit}): first {shown} of {of} characters, no summary: {why}"
+                )
+            }
+            Reason::Summarized { span, model, .. } => write!(f, "a note by {model} stands for {span}"),
             Reason::Excerpted { age, kept, of } => write!(f, "{kept} of {of} lines, after {age} calls"),
             Reason::Pays { rent, cost } => write!(f, "waiting has cost {rent}, breaking the cache costs {cost}"),
             Reason::MustFit => write!(f, "it would not fit"),

@@ -6,6 +6,7 @@ mod drop_reasoning;
 mod excerpt;
 mod expire;
 mod fit_window;
+mod fold;
 mod floor; // where a floor may lie: shared by the passes that lower history
 pub(crate) mod identical;
 mod irrelevant;
@@ -34,6 +35,7 @@ pub use excerpt::Excerpt;
 pub use expire::{Expire, Marker};
 pub use fit_window::FitWindow;
 pub use floor::Grain;
+pub(crate) use fold::material;
 pub use identical::Identical;
 pub use irrelevant::Irrelevant;
 pub use recent::Recent;
