@@ -206,7 +206,7 @@ impl Summarizer {
     /// Returns the prompt that a want is made with; `None` if nobody knows it.
     pub(crate) fn prompt(&self, want: &Want) -> Option<Text> {
         match &want.prompt {
-            None => Some(default_prompt(&want.subject).into()),
+            None => Some(default_prompt(want.subject).into()),
             Some(name) => self.settings().prompts.get(name).cloned(),
         }
     }
