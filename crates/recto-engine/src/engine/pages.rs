@@ -425,7 +425,7 @@ impl<S: Store> Engine<S> {
     /// Where a call says that originals are not kept: what is left of the entries that expire with these edits. Entries
     /// that another conversation shares are left alone.
     pub(super) async fn expired(&self, at: &At, call: &Call, edits: &[Edit]) -> Result<Vec<Remains>, Error> {
-        if call.expiry.is_none_or(|expiry| expiry.keep_originals) {
+        if call.expiry.as_ref().is_none_or(|expiry| expiry.keep_originals) {
             return Ok(Vec::new());
         }
         let mut parts: BTreeMap<Seq, usize> = BTreeMap::new();

@@ -456,5 +456,5 @@ fn input(want: &Want, request: &Request<'_>, prompt: &str) -> Option<Input> {
 
 /// Whether plans under a policy can want summaries: only then what came of them is read.
 fn can_want(policy: &Policy) -> bool {
-    policy.reduce.iter().any(|step| matches!(step.pass(), Pass::Expire(_) | Pass::Own(_)))
+    policy.reduce.iter().any(|step| matches!(step.pass(), Pass::Expire(_) | Pass::Fold(_) | Pass::Own(_)))
 }
