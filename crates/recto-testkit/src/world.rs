@@ -5,6 +5,7 @@ use recto::edit::Change;
 use recto::entry::{Call, CallId, Media, Part, Reasoning, Redaction, RunId, Status, ToolResult};
 use recto::fragment::{Fragment, Fragments};
 use recto::log::Counted;
+use recto::note::{Note, Notes, Subject, Want, default_prompt};
 use recto::page::{Mode, Page};
 use recto::receipt::Ticket;
 use recto::target::{EditsPast, LateSystem, Memory, Reasoned};
@@ -13,6 +14,7 @@ use recto::{
     Compiled, Entry, Error, Lane, Log, Plan, Policy, Reader, Request, Role, Seq, Session, Span, Target, Tokenizer,
     Tokens, Wire, compile, plan,
 };
+use std::borrow::Cow;
 
 /// A fixed prompt, a todo list, something retrieved that may go, and an empty one.
 fn fragments() -> Fragments {
@@ -38,6 +40,20 @@ fn lane(trace: Option<u8>) -> (Lane, Option<RunId>) {
 pub const SECRET: &str = "sk-canary-7f3a";
 const LABEL: &str = "[redacted:key]";
 
+/// A summary as a plain model would make it.
+fn summary(want: &Want, request: &Request<'_>) -> Note {
+    let input = want.input(request, default_prompt(want.subject), &|text| Cow::Borrowed(text));
+    let input = input.expect("a want that was just named has its words");
+    let answer = match want.subject {
+        Subject::Part(_) => r#"{"summary": "it says what was looked up"}"#,
+        Subject::Range(_) => r#"{"intent": "things are looked up", "constraints": ["aa"], "done": ["some of it"]}"#,
+    };
+    match want.accept(&input, answer) {
+        Ok(text) => Note::Made { text, model: "plain".into() },
+        Err(rejected) => Note::Failed { why: rejected.to_string().into() },
+    }
+}
+
 /// A host and its conversation.
 #[derive(Debug)]
 pub struct World {
@@ -57,6 +73,8 @@ pub struct World {
     pub fragments: Option<Fragments>,
     /// The execution under way.
     pub run: RunId,
+    /// What came of the summaries that plans wanted; `None` where nobody makes any.
+    pub notes: Option<Notes>,
     /// Whether redactions are left off, to show that the check for secrets finds them.
     pub careless: bool,
     reserve: Tokens,
@@ -106,12 +124,19 @@ impl World {
             tools: Tools::counted([tool.into()], &Tokenizer::Chars4),
             fragments: story.has_fragments.then(fragments),
             run: "run-1".into(),
+            notes: None,
             careless: false,
             reserve: Tokens(story.reserve),
             calls: Vec::new(),
             answered: Vec::new(),
             inputs: 0,
         }
+    }
+
+    /// Returns the same host where summaries are made.
+    #[must_use]
+    pub fn with_notes(self) -> World {
+        World { notes: Some(Notes::default()), ..self }
     }
 
     /// Lives through a story, and shows every whole page and its target to a function.
@@ -177,10 +202,32 @@ impl World {
             self.log.draft(entry).expect("a user's text can be drafted")
         });
         let session = self.session.clone();
-        let planned = plan(&self.request(input.as_ref())).expect("the settings are right");
+        let mut planned = plan(&self.request(input.as_ref())).expect("the settings are right");
+        if self.summarize(&planned.wants, input.as_ref()) {
+            planned = plan(&self.request(input.as_ref())).expect("the settings are right");
+        }
         self.reader.commit(planned.edits.clone(), self.policy.digest());
         let compiled = compile(&self.request(input.as_ref()));
         Called { input, plan: planned, compiled, session }
+    }
+
+    /// Makes some of the summaries that are wanted; others fail, or are never made. Returns whether anything came of any.
+    fn summarize(&mut self, wants: &[Want], input: Option<&Counted>) -> bool {
+        let request = self.request(input);
+        let made = wants.iter().filter_map(|want| {
+            let note = match want.key.to_bytes()[0] % 5 {
+                0 => return None,
+                1 => Note::Failed { why: "the model is busy".into() },
+                _ => summary(want, &request),
+            };
+            Some((want.key, note))
+        });
+        let made: Vec<_> = made.collect();
+        let came = !made.is_empty();
+        if let Some(notes) = &mut self.notes {
+            made.into_iter().for_each(|(key, note)| notes.put(key, note));
+        }
+        came
     }
 
     /// Returns the request of a call with this input.
@@ -192,6 +239,7 @@ impl World {
             input,
             reserve: Some(self.reserve),
             session: Some(&self.session),
+            notes: self.notes.as_ref(),
             ..Request::new(&self.log, &self.reader, &self.policy, &self.target)
         }
     }

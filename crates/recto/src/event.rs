@@ -2,7 +2,8 @@
 //!
 //! Nothing is stored for them: they are read off the log, the reader's decisions and its acknowledged calls. For each
 //! call they tell the entries that came, then what was decided before it, in the order of the decisions, then that it
-//! was answered. An expiry is told twice: that something has expired, and what became of it.
+//! was answered. An expiry is told twice: that something has expired, and what became of it; if there should have been a
+//! summary and is none, that is told between the two.
 //!
 //! ```
 //! use recto::event::{Since, events};
@@ -270,13 +271,16 @@ fn told(row: &Row<'_>, reader: &Reader, log: &Log) -> Vec<Event> {
     let after = edit.after;
     let reduces = matches!(edit.change, Change::Hide(_) | Change::Omit(_) | Change::Replace { .. });
     let change = Event { before, after, can_expand: reduces, ..about(kind_of(&edit.change, &edit.why)) };
+    let is_note = matches!(edit.why, Reason::Summarized { .. });
+    if (is_note || has_expired(&edit.why)) && is_rest(row.decision, reader) {
+        return Vec::new();
+    }
     if !has_expired(&edit.why) {
         return vec![change];
     }
-    if is_rest(row.decision, reader) {
-        return Vec::new();
-    }
-    vec![Event { before, after: before, can_expand: true, ..about(EventKind::Expired) }, change]
+    let told = |kind: EventKind| Event { before, after: before, can_expand: true, ..about(kind) };
+    let failed = matches!(edit.why, Reason::NotCondensed { .. }).then(|| told(EventKind::CompactionFailed));
+    [told(EventKind::Expired)].into_iter().chain(failed).chain([change]).collect()
 }
 
 fn kind_of(change: &Change, why: &Reason) -> EventKind {
@@ -293,7 +297,7 @@ fn kind_of(change: &Change, why: &Reason) -> EventKind {
 }
 
 fn has_expired(why: &Reason) -> bool {
-    matches!(why, Reason::Removed { .. } | Reason::Compacted { .. } | Reason::EndsKept { .. })
+    why.expiry_limit().is_some()
 }
 
 /// Whether a decision only takes out what the stub of the one before it stands for as well.

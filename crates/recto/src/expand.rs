@@ -123,7 +123,8 @@ impl Ask {
 pub struct Expansion {
     /// What was asked for.
     pub handle: Handle,
-    /// What to commit for the page to show it. There are none where no page can: a summary of the host's stands for it.
+    /// What to commit for the page to show it. There are none where no page can: a summary of the host's stands for it, or
+    /// a model's note stands in its very place.
     pub edits: Vec<Edit>,
     /// Whether the next page shows it once the edits are committed: in its place, or, to a provider that remembers and got
     /// it shortened, as a note that is sent once. If not, only the text reaches the model.
@@ -162,14 +163,16 @@ pub fn expand(request: &Request<'_>, ask: &Ask) -> Result<Expansion, Refusal> {
         Range::Whole => None,
         range => Some(partial(handle, entry, range, item, shown.as_ref())?),
     };
-    let edits = edits(handle, excerpt.as_ref(), item, shown.as_ref(), &why);
+    // A note on many entries stands in its place, and would go with it.
+    let is_noted = shown.as_ref().is_some_and(Shown::is_noted);
+    let edits = if is_noted { Vec::new() } else { edits(handle, excerpt.as_ref(), item, shown.as_ref(), &why) };
     let then = view(request, &edits);
     let Some(there) = then.places().get(&handle.seq).copied() else {
         return Err(Refusal::NotShown { handle, why: left_out(&then, entry) });
     };
     let restored = &then.items[there.0];
     let is_in_place = match &restored.hidden {
-        None => true,
+        None => !is_noted,
         // The page has no place for it; the text can be given all the same.
         Some((_, Reason::Folded { .. })) => false,
         Some((_, why)) => return Err(Refusal::NotShown { handle, why: why.clone() }),
@@ -219,6 +222,11 @@ impl Shown {
         let why = hidden.or_else(|| less.peek().map(|(_, changed)| changed.why.clone()));
         let reduced = less.map(|(part, changed)| (part, changed.text.clone())).collect();
         Shown { is_on_page: item.is_shown(), reduced, why }
+    }
+
+    /// Whether a model's note stands in its place, for it and others.
+    fn is_noted(&self) -> bool {
+        self.is_on_page && matches!(self.why, Some(Reason::Summarized { .. }))
     }
 
     /// Why there is nothing to expand.

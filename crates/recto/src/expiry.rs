@@ -51,6 +51,17 @@ pub enum ExpiryAction {
         /// How many stay of the end.
         tail: u32,
     },
+    /// A model's summary, and a marker. Until there is one everything stays; where none can be made, the first
+    /// characters.
+    Summary {
+        /// About how many characters the summary has.
+        #[serde(default = "chars_usual")]
+        chars: u32,
+    },
+}
+
+fn chars_usual() -> u32 {
+    CHARS_USUAL
 }
 
 impl Expiry {
@@ -62,7 +73,7 @@ impl Expiry {
     pub fn of_batch(members: impl IntoIterator<Item = Expiry>) -> Option<Expiry> {
         let expiring = members.into_iter().filter(|it| it.action != ExpiryAction::Never);
         expiring
-            .min_by_key(|it| (it.after, it.action.mode() != ExpiryMode::Remove, it.action.chars(), it.action.ends()))
+            .min_by_key(|it| (it.after, it.action.mode() != ExpiryMode::Remove, it.action.chars(), it.action.compact()))
     }
 }
 
@@ -72,7 +83,9 @@ impl ExpiryAction {
         match self {
             ExpiryAction::Never => ExpiryMode::Never,
             ExpiryAction::Remove => ExpiryMode::Remove,
-            ExpiryAction::FirstChars(_) | ExpiryAction::HeadTail { .. } => ExpiryMode::Compact,
+            ExpiryAction::FirstChars(_) | ExpiryAction::HeadTail { .. } | ExpiryAction::Summary { .. } => {
+                ExpiryMode::Compact
+            }
         }
     }
 
@@ -80,14 +93,19 @@ impl ExpiryAction {
     fn chars(self) -> u32 {
         match self {
             ExpiryAction::Never | ExpiryAction::Remove => 0,
-            ExpiryAction::FirstChars(chars) => chars,
+            ExpiryAction::FirstChars(chars) | ExpiryAction::Summary { chars } => chars,
             ExpiryAction::HeadTail { head, tail } => head.saturating_add(tail),
         }
     }
 
-    /// At how many places it keeps something.
-    fn ends(self) -> u32 {
-        if matches!(self, ExpiryAction::HeadTail { .. }) { 2 } else { 1 }
+    /// How it shortens, where it does.
+    fn compact(self) -> Option<CompactMode> {
+        match self {
+            ExpiryAction::Never | ExpiryAction::Remove => None,
+            ExpiryAction::FirstChars(_) => Some(CompactMode::FirstChars),
+            ExpiryAction::HeadTail { .. } => Some(CompactMode::HeadTail),
+            ExpiryAction::Summary { .. } => Some(CompactMode::Summary),
+        }
     }
 
     /// Returns what is wrong with it, and what to say instead.
@@ -96,6 +114,7 @@ impl ExpiryAction {
         match self {
             ExpiryAction::FirstChars(0) => Some(("first_chars is 0", INSTEAD)),
             ExpiryAction::HeadTail { head: 0, tail: 0 } => Some(("head_tail has head 0 and tail 0", INSTEAD)),
+            ExpiryAction::Summary { chars: 0 } => Some(("summary has 0 characters", INSTEAD)),
             _ => None,
         }
     }
@@ -114,7 +133,7 @@ pub enum ExpiryMode {
 }
 
 /// How something is shortened, without its numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum CompactMode {
@@ -122,6 +141,8 @@ pub enum CompactMode {
     FirstChars,
     /// Its beginning and its end stay.
     HeadTail,
+    /// A model's summary stands for it.
+    Summary,
 }
 
 /// A setting that may be left to whoever comes next. In JSON, `null` and nothing at all both inherit.
@@ -140,6 +161,14 @@ impl<T> Setting<T> {
         match self {
             Setting::Inherit => inherited,
             Setting::Set(value) => value,
+        }
+    }
+
+    /// Returns what it is set to, if it is.
+    pub fn set(&self) -> Option<&T> {
+        match self {
+            Setting::Inherit => None,
+            Setting::Set(value) => Some(value),
         }
     }
 
@@ -180,6 +209,9 @@ pub struct ExpiryRule {
     /// What stays.
     #[serde(skip_serializing_if = "Setting::is_inherit")]
     pub action: Setting<ExpiryAction>,
+    /// The name of the prompt that summaries are made with, where they are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<Text>,
 }
 
 /// A rule as it stands in a file, before it is checked.
@@ -192,13 +224,14 @@ struct RuleData {
     after: Setting<u32>,
     #[serde(default)]
     action: Setting<ExpiryAction>,
+    prompt: Option<Text>,
 }
 
 impl TryFrom<RuleData> for ExpiryRule {
     type Error = String;
 
-    fn try_from(RuleData { tool, kind, after, action }: RuleData) -> Result<ExpiryRule, String> {
-        let rule = ExpiryRule { tool, kind, after, action };
+    fn try_from(RuleData { tool, kind, after, action, prompt }: RuleData) -> Result<ExpiryRule, String> {
+        let rule = ExpiryRule { tool, kind, after, action, prompt };
         match rule.mistake() {
             Some((what, instead)) => Err(format!("a rule of `expire`{}: {what}; {instead}", rule.about())),
             None => Ok(rule),
@@ -232,7 +265,9 @@ impl ExpiryRule {
             return Some(("its tool has no name", "name the tool; \"*\" stands for all"));
         }
         match (self.after, self.action) {
-            (Setting::Inherit, Setting::Inherit) => Some(("it sets nothing", "say `after`, `action` or both")),
+            (Setting::Inherit, Setting::Inherit) if self.prompt.is_none() => {
+                Some(("it sets nothing", "say `after`, `action` or both"))
+            }
             (_, Setting::Set(action)) => action.mistake(),
             _ => None,
         }
@@ -246,7 +281,7 @@ impl ExpiryRule {
 impl From<Expiry> for ExpiryRule {
     fn from(expiry: Expiry) -> ExpiryRule {
         let (after, action) = (Setting::Set(expiry.after), Setting::Set(expiry.action));
-        ExpiryRule { tool: None, kind: None, after, action }
+        ExpiryRule { tool: None, kind: None, after, action, prompt: None }
     }
 }
 
@@ -261,12 +296,35 @@ pub struct Held<'e> {
     pub tools: &'e [Text],
     /// What the entry itself says.
     pub own: Option<Expiry>,
+    /// The name of the prompt that a summary of it is made with, if the entry itself says one.
+    pub prompt: Option<&'e str>,
 }
+
+/// Under which name an entry's metadata say the prompt that a summary of it is made with.
+pub const PROMPT_KEY: &str = "compactPromptId";
 
 impl<'e> Held<'e> {
     /// Returns what an entry holds; the tool is the one of the call that it answers, if it answers one.
     pub fn of(entry: &'e Entry, tool: Option<&'e str>) -> Held<'e> {
-        Held { kind: entry.kind_held(), tool, tools: &entry.tools, own: entry.expiry }
+        let prompt = entry.meta.get(PROMPT_KEY).and_then(|name| name.as_str());
+        Held { kind: entry.kind_held(), tool, tools: &entry.tools, own: entry.expiry, prompt }
+    }
+
+    /// Returns the name of the prompt that a summary of it is made with: what the override says, else the entry itself,
+    /// else the first rule that names its tool or kind and says one. `None` is the usual prompt.
+    pub fn prompt(&self, rules: &[ExpiryRule], over: Option<&ExpiryOverride>) -> Option<Text> {
+        let overridden = over.and_then(|over| over.prompt.set()).cloned();
+        let own = || self.prompt.map(Text::from);
+        let ruled = || {
+            let fits = |rule: &&ExpiryRule| rule.kind.is_none() || rule.kind == self.kind;
+            let names = || self.tool.into_iter().chain(self.tools.iter().map(|tool| &**tool));
+            let of_tool =
+                |rule: &&ExpiryRule| rule.tool.as_ref().is_some_and(|tool| names().any(|name| matches(tool, name)));
+            let by_tool = rules.iter().filter(fits).filter(of_tool).find_map(|rule| rule.prompt.clone());
+            let of_kind = rules.iter().filter(fits).filter(|rule| rule.tool.is_none());
+            by_tool.or_else(|| of_kind.into_iter().find_map(|rule| rule.prompt.clone()))
+        };
+        overridden.or_else(own).or_else(ruled)
     }
 
     /// Returns what holds under a pass's numbers and rules, and the override of a request.
@@ -301,7 +359,7 @@ impl<'e> Held<'e> {
 /// What a request says of expiry, for this run: it goes before everything that was configured.
 ///
 /// Stubs that were made before stay as they are, whatever it says, until they are expanded or reverted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ExpiryOverride {
     /// Nothing expires.
@@ -319,6 +377,9 @@ pub struct ExpiryOverride {
     /// To how many characters things are shortened, where they are.
     #[serde(skip_serializing_if = "Setting::is_inherit")]
     pub chars: Setting<u32>,
+    /// The name of the prompt that summaries are made with, where they are.
+    #[serde(skip_serializing_if = "Setting::is_inherit")]
+    pub prompt: Setting<Text>,
     /// Whether what is shortened can be asked for again. If not, a store erases its body once it was shortened; it has
     /// no effect on a log in memory.
     pub keep_originals: bool,
@@ -327,7 +388,7 @@ pub struct ExpiryOverride {
 impl Default for ExpiryOverride {
     fn default() -> ExpiryOverride {
         let (after, mode, compact, chars) = (Setting::Inherit, Setting::Inherit, Setting::Inherit, Setting::Inherit);
-        ExpiryOverride { disable: false, after, mode, compact, chars, keep_originals: true }
+        ExpiryOverride { disable: false, after, mode, compact, chars, prompt: Setting::Inherit, keep_originals: true }
     }
 }
 
@@ -374,13 +435,14 @@ impl ExpiryOverride {
     }
 
     fn shortened(&self, under: ExpiryAction) -> ExpiryAction {
-        let was = if under.mode() == ExpiryMode::Compact { under } else { ExpiryAction::FirstChars(CHARS_USUAL) };
-        let was_mode = if was.ends() == 2 { CompactMode::HeadTail } else { CompactMode::FirstChars };
+        let usual = (ExpiryAction::FirstChars(CHARS_USUAL), CompactMode::FirstChars);
+        let (was, was_mode) = under.compact().map_or(usual, |mode| (under, mode));
         let (mode, chars) = (self.compact.or(was_mode), self.chars.or(was.chars()));
         match mode {
             _ if mode == was_mode && self.chars.is_inherit() => was,
             CompactMode::FirstChars => ExpiryAction::FirstChars(chars),
             CompactMode::HeadTail => ExpiryAction::HeadTail { head: chars - chars / 3, tail: chars / 3 },
+            CompactMode::Summary => ExpiryAction::Summary { chars },
         }
     }
 }

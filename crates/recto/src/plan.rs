@@ -4,7 +4,7 @@ use crate::edit::{Change, Edit};
 use crate::error::Error;
 use crate::note::Want;
 use crate::pays::{Cached, Moment, NotPaid, Waiting};
-use crate::policy::Apply;
+use crate::policy::{Apply, Step};
 use crate::reader::Decided;
 use crate::receipt::Warning;
 use crate::reduce::Candidate;
@@ -55,7 +55,7 @@ pub(crate) fn plan_seeing<'a>(request: &Request<'a>) -> Result<(Plan, Option<Vie
 
 /// What could be said shorter, by a guess.
 fn foreseen(view: &View<'_>, request: &Request<'_>) -> Vec<Candidate> {
-    let passes = request.policy.reduce.iter().filter(|pass| !pass.lowers_floor());
+    let passes = request.policy.reduce.iter().filter(|pass| !pass.lowers_floor() && !pass.folds());
     passes.flat_map(|pass| pass.foresee(view, request)).collect()
 }
 
@@ -69,6 +69,11 @@ fn plan_within<'a>(
     let decided = Decided { reader: request.reader, more: &[] };
     let mut view = View::of(request, decided, bound, Purpose::Plan);
     view.is_final = is_final;
+    // Whether a note can stand for what there is to read shows only when all of it was read.
+    let reads_on = request.notes.is_some() && request.policy.reduce.iter().any(Step::folds);
+    if reads_on && !view.window.is_complete && !is_final {
+        return (Plan::default(), false, view);
+    }
     let mut edits = std::mem::take(&mut view.settles);
     // An edit would cost the model the reasoning it is in the middle of.
     let is_in_midst = request.target.edits_past == EditsPast::DropsLaterReasoning && view.has_open_round(request);
@@ -86,12 +91,13 @@ fn plan_within<'a>(
     };
     view.cut = moment.from;
     view.spared = request.held().filter(|_| moment.spares_held);
-    let mut before_floor = None;
+    let (mut before_floor, mut wants) = (None, Vec::new());
     for pass in &request.policy.reduce {
         if pass.lowers_floor() {
             before_floor.get_or_insert_with(|| view.cost());
         }
         let proposed = pass.propose(&view, request);
+        wants.extend(pass.wants(&view, request));
         view.apply(&proposed);
         edits.extend(proposed);
     }
@@ -102,7 +108,6 @@ fn plan_within<'a>(
             Err(NotPaid) => return plan_within(request, room, bound, is_final, false),
         }
     }
-    let wants = request.policy.reduce.iter().flat_map(|pass| pass.wants(&view, request)).collect();
     let mut warnings: Vec<_> = request.policy.reduce.iter().filter_map(|pass| pass.unmet(&view, request)).collect();
     warnings.extend((is_in_midst && edits.len() > settled).then_some(Warning::CutInOpenRound));
     if view.window.is_complete {

@@ -35,6 +35,7 @@ pub use excerpt::Excerpt;
 pub use expire::{Expire, Marker};
 pub use fit_window::FitWindow;
 pub use floor::Grain;
+pub use fold::Fold;
 pub(crate) use fold::material;
 pub use identical::Identical;
 pub use irrelevant::Irrelevant;
@@ -69,7 +70,7 @@ pub trait Reduce: Debug + Send + Sync {
         None
     }
 
-    /// Returns the summaries that would help it, on the view that all edits of the plan made.
+    /// Returns the summaries that would help it, on the view that it proposes on: with one of them it would propose more.
     fn wants(&self, _view: &View<'_>, _request: &Request<'_>) -> Vec<Want> {
         Vec::new()
     }

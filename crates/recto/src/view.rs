@@ -272,11 +272,15 @@ impl<'a> View<'a> {
     pub(crate) fn apply<'e>(&mut self, edits: impl IntoIterator<Item = &'e Edit>) {
         let edits: Vec<&Edit> = edits.into_iter().collect();
         let expanded = Expanded::among(&edits);
+        let mut floor = self.window.floor.map(|floor| floor.at);
         let mut places: Option<HashMap<Seq, Place>> = None;
         for (nth, edit) in edits.into_iter().enumerate() {
             match &edit.change {
                 Change::Hide(span) => self.hide(*span, edit, &expanded.after(nth)),
                 Change::Replace { at, .. } | Change::Omit(at) if expanded.after(nth).any_of(*at) => {}
+                // A note stands for what lies below the floor; where the floor was taken back, all of that is shown.
+                Change::Replace { at, .. } | Change::Omit(at)
+                    if matches!(edit.why, Reason::Summarized { .. }) && floor.is_none_or(|floor| at.seq >= floor) => {}
                 Change::Replace { at, .. } | Change::Omit(at) => {
                     let text = if let Change::Replace { text, .. } = &edit.change { Some(text.clone()) } else { None };
                     let cost = text.as_ref().map_or(Tokens(0), |text| self.counter.count(text));
@@ -307,7 +311,9 @@ impl<'a> View<'a> {
                     let pinned = self.items.iter_mut().filter(|item| item.seqs().any(|seq| span.contains(seq)));
                     pinned.for_each(|item| item.keep = Some(Reason::Pinned));
                 }
-                Change::Floor(floor) => {
+                Change::Floor(lowered) => {
+                    floor = Some(lowered.at);
+                    let floor = lowered;
                     let below =
                         self.items.iter_mut().filter(|it| it.is_main() && it.seq() < floor.at && it.keep.is_none());
                     for item in below.filter(|item| item.is_shown() && !floor.keeps.contains(&item.seq())) {

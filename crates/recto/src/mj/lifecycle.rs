@@ -88,6 +88,8 @@ fn expired(reason: &Reason) -> Option<(u64, u32, &'static str)> {
         Reason::Removed { age, limit } => Some((*age, *limit, "Remove")),
         Reason::Compacted { age, limit, .. } => Some((*age, *limit, "First N Chars")),
         Reason::EndsKept { age, limit, .. } => Some((*age, *limit, "Head and Tail")),
+        Reason::Condensed { age, limit, .. } => Some((*age, *limit, "AI Summary")),
+        Reason::NotCondensed { age, limit, .. } => Some((*age, *limit, "First N Chars")),
         _ => None,
     }
 }
@@ -116,8 +118,13 @@ pub fn metadata(entry: &Counted, reader: &Reader, expiry: Option<Expiry>) -> Map
         };
         put("expirationTurns", if action == ExpiryAction::Never { Value::Null } else { after.into() });
         put("expirationMode", mode.into());
-        if let ExpiryAction::FirstChars(chars) = action {
-            put("compactMode", "First N Chars".into());
+        let compact = match action {
+            ExpiryAction::FirstChars(chars) => Some(("First N Chars", chars)),
+            ExpiryAction::Summary { chars } => Some(("AI Summary", chars)),
+            _ => None,
+        };
+        if let Some((mode, chars)) = compact {
+            put("compactMode", mode.into());
             put("compactLength", chars.into());
         }
     }

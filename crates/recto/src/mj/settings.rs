@@ -10,7 +10,6 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 const DESCRIBED: &str = "docs/formats.md describes these settings";
-const NO_SUMMARIES: &str = "no pass makes summaries; say \"First N Chars\"";
 
 /// What becomes of a result that has expired.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -72,7 +71,9 @@ impl AgentAction {
             (ExpirationMode::Compact, None, _) => {
                 return refuse("ResultExpirationMode is \"Compact\" without a CompactMode", "say \"First N Chars\"");
             }
-            (_, Some(CompactMode::AiSummary), _) => return refuse("CompactMode is \"AI Summary\"", NO_SUMMARIES),
+            (_, Some(CompactMode::AiSummary), chars) => {
+                ExpiryAction::Summary { chars: chars.filter(|chars| *chars > 0).unwrap_or(expiry::CHARS_USUAL) }
+            }
             (_, Some(CompactMode::FirstNChars), None | Some(0)) => {
                 return refuse(
                     "CompactMode is \"First N Chars\" without a CompactLength",
@@ -82,6 +83,11 @@ impl AgentAction {
             (_, Some(CompactMode::FirstNChars), Some(chars)) => ExpiryAction::FirstChars(chars),
         };
         Ok(self.result_expiration_turns.map_or(Expiry::NEVER, |after| Expiry { after, action }))
+    }
+
+    /// Returns the name of the prompt that summaries are made with; `None` is the usual one.
+    pub fn prompt(&self) -> Option<&Text> {
+        self.compact_prompt_id.as_ref().or(self.default_compact_prompt_id.as_ref())
     }
 }
 
@@ -111,7 +117,11 @@ impl AgentActions {
 
     /// Returns the rules they make.
     pub fn rules(&self) -> Result<Vec<ExpiryRule>, Error> {
-        self.list.iter().map(|(name, action)| Ok(ExpiryRule::of_tool(name.clone(), action.expiry()?))).collect()
+        let rule = |(name, action): (&Text, &AgentAction)| {
+            let prompt = action.prompt().cloned();
+            Ok(ExpiryRule { prompt, ..ExpiryRule::of_tool(name.clone(), action.expiry()?) })
+        };
+        self.list.iter().map(rule).collect()
     }
 
     /// Returns the policy [`mj_doc`](Policy::mj_doc) with these rules.
@@ -168,9 +178,7 @@ impl MessageExpirationOverride {
         let compact = match self.compact_mode {
             Setting::Inherit => Setting::Inherit,
             Setting::Set(CompactMode::FirstNChars) => Setting::Set(expiry::CompactMode::FirstChars),
-            Setting::Set(CompactMode::AiSummary) => {
-                return Err(Error::settings("compactMode is \"AI Summary\"", NO_SUMMARIES));
-            }
+            Setting::Set(CompactMode::AiSummary) => Setting::Set(expiry::CompactMode::Summary),
         };
         let over = ExpiryOverride {
             disable: self.disable_expiration.or(false),
@@ -178,6 +186,7 @@ impl MessageExpirationOverride {
             mode,
             compact,
             chars: self.compact_length,
+            prompt: self.compact_prompt_id.clone(),
             keep_originals: self.preserve_original_content.or(true),
         };
         over.check()?;

@@ -56,20 +56,29 @@ impl<'a> Material<'a> {
     /// The range from the beginning to the last entry before a place, and what identifies its words; the same whichever
     /// notes were made on the way.
     pub(crate) fn upto(&self, end: Seq) -> Option<(Span, Digest)> {
-        let (first, words) = match &self.earlier {
-            Some(earlier) => (earlier.span.first, earlier.words),
-            None => (self.entries.first()?.seq, Digest::default()),
+        self.upto_each([end]).next().flatten()
+    }
+
+    /// The same for several places, in their order.
+    pub(crate) fn upto_each(
+        &self,
+        ends: impl IntoIterator<Item = Seq>,
+    ) -> impl Iterator<Item = Option<(Span, Digest)>> {
+        let (first, mut words) = match &self.earlier {
+            Some(earlier) => (Some(earlier.span.first), earlier.words),
+            None => (self.entries.first().map(|entry| entry.seq), Digest::default()),
         };
-        let entries = self.before(end);
-        let last = entries.last()?.seq;
-        let words = entries.iter().fold(words, |words, entry| {
-            let mut hasher = Hasher::new();
-            hasher.digest(words);
-            hasher.number(entry.seq.0);
-            hasher.digest(entry.digest);
-            hasher.finish()
-        });
-        Some((Span { first, last }, words))
+        let (mut rest, mut last) = (self.entries.iter().peekable(), None);
+        ends.into_iter().map(move |end| {
+            while let Some(entry) = rest.next_if(|entry| entry.seq < end) {
+                let mut hasher = Hasher::new();
+                hasher.digest(words);
+                hasher.number(entry.seq.0);
+                hasher.digest(entry.digest);
+                (words, last) = (hasher.finish(), Some(entry.seq));
+            }
+            Some((Span { first: first?, last: last? }, words))
+        })
     }
 
     fn before(&self, end: Seq) -> &[&'a Counted] {
@@ -141,7 +150,9 @@ impl Want {
                 said.push((entry.seq, one_line(&text)));
             }
         }
-        let original_chars = told.iter().flat_map(|(_, _, texts)| texts).map(|text| text.chars().count()).sum();
+        let earlier_chars = material.earlier.as_ref().map_or(0, |earlier| earlier.text.chars().count());
+        let new_chars: usize = told.iter().flat_map(|(_, _, texts)| texts).map(|text| text.chars().count()).sum();
+        let original_chars = earlier_chars + new_chars;
         let [first, last] = [span.first, span.last].map(Handle::entry);
         let mut text = format!("range: {first} to {last}\ntargetLength: {}\n", self.chars);
         if let Some(earlier) = &material.earlier {

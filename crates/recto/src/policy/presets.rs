@@ -5,7 +5,7 @@ use crate::entry::{EntryKind, Section};
 use crate::error::Error;
 use crate::expiry::{Expiry, ExpiryAction, ExpiryRule};
 use crate::fragment::Placement;
-use crate::reduce::{Excerpt, Expire, FitWindow, Grain, Identical, Marker, Superseded};
+use crate::reduce::{Excerpt, Expire, FitWindow, Fold, Grain, Identical, Marker, Superseded};
 use crate::tokens::Tokens;
 
 /// Name, what it is for, and how it is made.
@@ -17,6 +17,7 @@ const PRESETS: &[Preset] = &[
     ("default", "excerpts of what is old, when that pays; then as safe", Policy::usual),
     ("careful", "the same, keeping more", Policy::careful),
     ("frugal", "the same, keeping less", Policy::frugal),
+    ("folding", "as default; a model's note stands for the oldest exchanges before any are dropped", Policy::folding),
     ("first_chars", "shortens old tool results to their beginning, in batches; then as safe", Policy::first_chars),
     ("cognesy_default", "the conversation, and of traces only the current run's", Policy::cognesy_default),
     ("cognesy_selected", "the sections summary, buffer and messages, with all traces", Policy::cognesy_selected),
@@ -80,6 +81,14 @@ impl Policy {
     pub fn frugal() -> Policy {
         let mut policy = Policy::excerpting("frugal", Excerpt { worth: 24.0, after: 4, ..Excerpt::default() });
         policy.patience.percent = 110;
+        policy
+    }
+
+    /// Returns the usual policy with notes: when history grows long, a model's [note](crate::note) stands for the oldest
+    /// exchanges. Exchanges go without one only where the page would not fit.
+    pub fn folding() -> Policy {
+        let mut policy = Policy { name: "folding".into(), ..Policy::usual() };
+        policy.reduce.insert(policy.reduce.len() - 1, Fold::default().into());
         policy
     }
 

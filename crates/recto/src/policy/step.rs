@@ -7,8 +7,8 @@ use crate::item::Item;
 use crate::note::Want;
 use crate::receipt::Warning;
 use crate::reduce::{
-    Candidate, CapOutput, DropImages, DropReasoning, Excerpt, Expire, FitWindow, Identical, Irrelevant, Recent, Reduce,
-    Similar, Superseded, TokenLimit, identical,
+    Candidate, CapOutput, DropImages, DropReasoning, Excerpt, Expire, FitWindow, Fold, Identical, Irrelevant, Recent,
+    Reduce, Similar, Superseded, TokenLimit, identical,
 };
 use crate::request::Request;
 use crate::tokens::Tokens;
@@ -45,6 +45,8 @@ pub enum Pass {
     Expire(Expire),
     /// Of old results, calls and thoughts the lines stay that say what nothing else does.
     Excerpt(Excerpt),
+    /// A model's note stands for the oldest exchanges.
+    Fold(Fold),
     /// The oldest exchanges go when the window would overflow.
     FitWindow(FitWindow),
     /// The oldest exchanges go when history is longer than so many tokens.
@@ -79,6 +81,7 @@ impl Pass {
             Pass::Irrelevant(pass) => pass,
             Pass::Expire(pass) => pass,
             Pass::Excerpt(pass) => pass,
+            Pass::Fold(pass) => pass,
             Pass::FitWindow(pass) => pass,
             Pass::TokenLimit(pass) => pass,
             Pass::Recent(pass) => pass,
@@ -209,6 +212,11 @@ impl Step {
         matches!(self.pass, Pass::FitWindow(_) | Pass::TokenLimit(_) | Pass::Recent(_))
     }
 
+    /// Whether it puts a note in the place of exchanges. All of its edits are made, or none.
+    pub(crate) fn folds(&self) -> bool {
+        matches!(self.pass, Pass::Fold(_))
+    }
+
     pub(crate) fn check(&self) -> Result<(), Error> {
         self.pass.as_reduce().check()
     }
@@ -218,7 +226,7 @@ impl Step {
     }
 
     pub(crate) fn wants(&self, view: &View<'_>, request: &Request<'_>) -> Vec<Want> {
-        self.pass.as_reduce().wants(view, request)
+        if self.is_time(view, request) { self.pass.as_reduce().wants(view, request) } else { Vec::new() }
     }
 
     /// Returns what it could propose now, with what each would save.
@@ -253,6 +261,9 @@ impl Step {
             return Vec::new();
         }
         let mut edits = self.pass.as_reduce().propose(view, request);
+        if self.folds() {
+            return edits;
+        }
         let is_held_back = view.cut > 0 || view.spared.is_some();
         if is_held_back && !edits.is_empty() && !self.lowers_floor() {
             let places = view.places();
@@ -328,6 +339,8 @@ struct StepData {
     #[serde(skip_serializing_if = "Option::is_none")]
     excerpt: Option<Excerpt>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    fold: Option<Fold>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     fit_window: Option<FitWindow>,
     #[serde(skip_serializing_if = "Option::is_none")]
     token_limit: Option<TokenLimit>,
@@ -367,6 +380,7 @@ impl TryFrom<StepData> for Step {
             data.irrelevant.map(Pass::Irrelevant),
             data.expire.map(Pass::Expire),
             data.excerpt.map(Pass::Excerpt),
+            data.fold.map(Pass::Fold),
             data.fit_window.map(Pass::FitWindow),
             data.token_limit.map(Pass::TokenLimit),
             data.recent.map(Pass::Recent),
@@ -408,6 +422,7 @@ impl From<Step> for StepData {
             Pass::Irrelevant(pass) => data.irrelevant = Some(pass),
             Pass::Expire(pass) => data.expire = Some(pass),
             Pass::Excerpt(pass) => data.excerpt = Some(pass),
+            Pass::Fold(pass) => data.fold = Some(pass),
             Pass::FitWindow(pass) => data.fit_window = Some(pass),
             Pass::TokenLimit(pass) => data.token_limit = Some(pass),
             Pass::Recent(pass) => data.recent = Some(pass),

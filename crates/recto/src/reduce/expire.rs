@@ -6,8 +6,12 @@
 //! hold. Nothing is replaced by something that isn't smaller, and nothing is reduced twice unless it was expanded. The
 //! newest results can be protected, so many tokens of them.
 //!
+//! Where a model's summary is to stay, everything stays until there is one, and the plan names it as a want; the same
+//! words are summarized once. Where it can't be made the first characters stay, and the reason says why.
+//!
 //! It must not run on what a host can't afford to be asked for again: the stub says how to ask.
 
+mod condense; // what becomes of what a summary is to stand for
 mod stub; // what stands in the place of what has expired
 
 use super::Reduce;
@@ -16,15 +20,20 @@ use crate::entry::{Lane, Part, Role, Span, Text};
 use crate::error::Error;
 use crate::expiry::{Expiry, ExpiryAction, ExpiryRule, Held};
 use crate::item::{Item, Kind, result_text};
-use crate::policy::Pass;
+use crate::note::{Want, canonical_json, words_of};
+use crate::policy::{Apply, Pass};
 use crate::reader::Decided;
 use crate::request::Request;
 use crate::tokens::Tokens;
 use crate::view::View;
 use serde::{Deserialize, Serialize};
 
+use condense::Outcome;
 pub use stub::Marker;
 use stub::Stub;
+
+/// The most summaries that one plan wants; the others are named by later ones.
+const WANTS_MAX: usize = 64;
 
 /// The pass and its numbers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -86,9 +95,9 @@ impl Reduce for Expire {
     }
 
     fn propose(&self, view: &View<'_>, request: &Request<'_>) -> Vec<Edit> {
-        let older = view.items().iter().take(self.unprotected(view));
-        let candidates = older.filter(|item| item.is_shown() && item.keep().is_none() && item.role() != Role::System);
-        let mut edits: Vec<Edit> = candidates.flat_map(|item| self.expired(item, view, request)).collect();
+        let outcomes = self.outcomes(view, request);
+        let edit = |outcome| if let Outcome::Edit(edit) = outcome { Some(*edit) } else { None };
+        let mut edits: Vec<Edit> = outcomes.filter_map(edit).collect();
         let saved: Tokens = edits.iter().map(|edit| edit.before - edit.after).sum();
         let must_fit = request.budget().is_ok_and(|budget| view.cost() > budget.room());
         if saved < self.minimum && !must_fit {
@@ -97,6 +106,19 @@ impl Reduce for Expire {
         // Results may stand behind their calls in another order than they came; what is told of them goes by place.
         edits.sort_by_key(|edit| edit.change.seq());
         edits
+    }
+
+    fn wants(&self, view: &View<'_>, request: &Request<'_>) -> Vec<Want> {
+        let may_pay = match request.policy.apply {
+            Apply::Immediately => true,
+            Apply::WhenItPays => view.cost() >= request.policy.patience.start,
+            Apply::Never => false,
+        };
+        if !may_pay || request.notes.is_none() {
+            return Vec::new();
+        }
+        let want = |outcome| if let Outcome::Want(want) = outcome { Some(want) } else { None };
+        self.outcomes(view, request).filter_map(want).take(WANTS_MAX).collect()
     }
 
     fn data(&self) -> Option<Pass> {
@@ -127,16 +149,25 @@ impl Expire {
         view.items().iter().rposition(is_before).map_or(0, |last| last + 1)
     }
 
-    fn expired(&self, item: &Item<'_>, view: &View<'_>, request: &Request<'_>) -> Vec<Edit> {
+    /// What becomes of everything that has expired.
+    fn outcomes<'v>(&'v self, view: &'v View<'_>, request: &'v Request<'_>) -> impl Iterator<Item = Outcome> + 'v {
+        let older = view.items().iter().take(self.unprotected(view));
+        let candidates = older.filter(|item| item.is_shown() && item.keep().is_none() && item.role() != Role::System);
+        candidates.flat_map(|item| self.expired(item, view, request))
+    }
+
+    fn expired(&self, item: &Item<'_>, view: &View<'_>, request: &Request<'_>) -> Vec<Outcome> {
         if let Some(edit) = self.finished(item, request) {
-            return vec![edit];
+            return vec![Outcome::from(edit)];
         }
         match item.kind() {
             Kind::Step => {
                 let results = item.results().filter(|result| !result.is_changed);
                 let due = results.filter_map(|it| Some((it, self.due(it.at, &it.held, request)?)));
                 due.filter_map(|(it, due)| {
-                    due.shortened(&result_text(it.result), it.cost, self.stub(it.at, &it.held), view)
+                    let text = result_text(it.result);
+                    let said = Said { text: &text, words: &text, cost: it.cost };
+                    due.outcome(&said, self.stub(it.at, &it.held, request), view, request)
                 })
                 .collect()
             }
@@ -144,27 +175,37 @@ impl Expire {
                 let (at, held) = (PartAt { seq: item.seq(), part: 0 }, item.held());
                 let note = item.changed_part(0).filter(|it| matches!(it.why, Reason::LateResult { .. }));
                 let text = note.and_then(|changed| changed.text.clone());
-                let due = self.due(at, &held, request).zip(text);
-                let edit =
-                    due.and_then(|(due, text)| due.shortened(&text, view.count(&text), self.stub(at, &held), view));
-                edit.into_iter().collect()
+                let due = self.due(at, &held, request).zip(text).zip(words_of(item.entry));
+                let outcome = due.and_then(|((due, text), words)| {
+                    let said = Said { text: &text, words: &words, cost: view.count(&text) };
+                    due.outcome(&said, self.stub(at, &held, request), view, request)
+                });
+                outcome.into_iter().collect()
             }
             Kind::Message => self.message(item, view, request),
         }
     }
 
-    /// The edits of a message: one that leaves it out, or one that shortens it and takes out what the stub names.
-    fn message(&self, item: &Item<'_>, view: &View<'_>, request: &Request<'_>) -> Vec<Edit> {
+    /// What becomes of a message: an edit that leaves it out, or one that shortens it and others that take out what the
+    /// stub names.
+    fn message(&self, item: &Item<'_>, view: &View<'_>, request: &Request<'_>) -> Vec<Outcome> {
         let (at, held) = (PartAt { seq: item.seq(), part: 0 }, item.held());
         let Some(due) = self.due(at, &held, request) else { return Vec::new() };
         if due.expiry.action == ExpiryAction::Remove {
-            return vec![due.edit(Change::Hide(Span::one(item.seq())), due.removed(), item.cost(), Tokens(0))];
+            return vec![due.edit(Change::Hide(Span::one(item.seq())), due.removed(), item.cost(), Tokens(0)).into()];
         }
-        let Some((text, cost)) = canonical(item, view) else { return Vec::new() };
-        let Some(edit) = due.shortened(&text, cost, self.stub(at, &held), view) else { return Vec::new() };
+        let said = canonical(item, view).zip(words_of(item.entry));
+        let outcome = said.and_then(|((text, cost), words)| {
+            let said = Said { text: &text, words: &words, cost };
+            due.outcome(&said, self.stub(at, &held, request), view, request)
+        });
+        let edit = match outcome {
+            Some(Outcome::Edit(edit)) => edit,
+            other => return other.into_iter().collect(),
+        };
         let (why, others) = (edit.why.clone(), 1..item.parts().len());
-        let omit = |part| due.edit(Change::Omit(PartAt { part, ..at }), why.clone(), Tokens(0), Tokens(0));
-        std::iter::once(edit).chain(others.map(omit)).collect()
+        let omit = |part| due.edit(Change::Omit(PartAt { part, ..at }), why.clone(), Tokens(0), Tokens(0)).into();
+        std::iter::once(Outcome::Edit(edit)).chain(others.map(omit)).collect()
     }
 
     /// The edit that leaves out a trace of a run that is over.
@@ -189,8 +230,8 @@ impl Expire {
         Due::of(at, self.expiry_of(held, request), request)
     }
 
-    fn stub<'h>(&self, at: PartAt, held: &Held<'h>) -> Stub<'h> {
-        Stub { at, held: *held, marker: self.marker }
+    fn stub<'h>(&self, at: PartAt, held: &Held<'h>, request: &Request<'_>) -> Stub<'h> {
+        Stub { at, held: *held, marker: self.marker, prompt: held.prompt(&self.rules, request.expiry) }
     }
 }
 
@@ -201,6 +242,15 @@ fn results_cost(item: &Item<'_>) -> Tokens {
         Kind::Step => item.results().map(|it| it.cost).sum(),
         Kind::Late | Kind::Message => item.held().kind.map_or(Tokens(0), |_| item.cost()),
     }
+}
+
+/// What is to be shortened.
+struct Said<'t> {
+    /// As it stands on the page.
+    text: &'t str,
+    /// As a summary is made of it.
+    words: &'t str,
+    cost: Tokens,
 }
 
 /// An expiry that has come.
@@ -230,10 +280,10 @@ impl Due {
     }
 
     /// The edit that leaves less of a text, if it is really less.
-    fn shortened(&self, text: &str, before: Tokens, stub: Stub<'_>, view: &View<'_>) -> Option<Edit> {
+    fn shortened(&self, text: &str, before: Tokens, stub: &Stub<'_>, view: &View<'_>) -> Option<Edit> {
         let (age, limit) = (self.age, self.expiry.after);
         let (short, why) = match self.expiry.action {
-            ExpiryAction::Never => return None,
+            ExpiryAction::Never | ExpiryAction::Summary { .. } => return None,
             ExpiryAction::Remove => (stub.removed(text), self.removed()),
             ExpiryAction::FirstChars(chars) => {
                 let (short, of) = stub.first(text, chars as usize)?;
@@ -245,6 +295,11 @@ impl Due {
                 (short, Reason::EndsKept { age, limit, head, tail, of })
             }
         };
+        self.replaced(short, why, before, view)
+    }
+
+    /// The edit that puts a text in the place of another, if it is really less.
+    fn replaced(&self, short: String, why: Reason, before: Tokens, view: &View<'_>) -> Option<Edit> {
         let after = view.count(&short);
         let change = Change::Replace { at: self.at, text: short.into() };
         (after < before).then(|| self.edit(change, why, before, after))
@@ -275,9 +330,4 @@ fn canonical(item: &Item<'_>, view: &View<'_>) -> Option<(Text, Tokens)> {
         }
     }
     (!texts.is_empty()).then(|| (texts.join("\n").into(), costs))
-}
-
-fn canonical_json(payload: &Text) -> Text {
-    let value = serde_json::from_str::<serde_json::Value>(payload);
-    value.map_or_else(|_| payload.clone(), |value| value.to_string().into())
 }

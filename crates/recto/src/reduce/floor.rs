@@ -4,10 +4,12 @@
 //! Instructions, pins, the policy's rules, the input, the last user words and the newest item never go; the first
 //! request can be kept.
 
-use crate::edit::{Answered, Change, Edit, Floor, OpenCall, Reason};
+use super::fold::note_in;
+use crate::edit::{Answered, Change, Edit, Floor, OpenCall, PartAt, Reason};
 use crate::entry::{Call, Role, Section, Seq};
 use crate::item::{Item, ResultOf, late_note};
 use crate::log::Scope;
+use crate::reader::Decided;
 use crate::request::Request;
 use crate::tokens::Tokens;
 use crate::view::View;
@@ -57,10 +59,10 @@ pub(super) fn lower(how: &Lower, view: &View<'_>, request: &Request<'_>) -> Vec<
     let first = how.keep_first_request.then(|| first_request(view, request)).flatten();
     let must = !matches!(how.aim, Aim::Tokens { must: false, .. });
     let place = |first, rules| {
-        let keep = Keep { first, rules, request };
+        let keep = Keep { first, rules, notes: rules, request };
         best(&keep, how, view).map(|cut| (cut, keep))
     };
-    // The first request goes only if nothing fits with it, and then messages that a rule would keep.
+    // The first request goes only if nothing fits with it, and then messages that a rule would keep, and notes.
     let without_first = || must.then(|| place(None, true)).flatten();
     let without_rules = || must.then(|| place(None, false)).flatten();
     let found = place(first, true).or_else(without_first).or_else(without_rules);
@@ -79,6 +81,66 @@ pub(super) fn lower(how: &Lower, view: &View<'_>, request: &Request<'_>) -> Vec<
     vec![Edit { change, by: how.by.into(), why, before: cost, after: cut.after, due: None }]
 }
 
+/// A place where whole exchanges end.
+#[derive(Clone, Copy)]
+pub(super) struct End {
+    cut: Cut,
+    /// The user's words that opened the exchange before it.
+    pub(super) opening: usize,
+    /// How many exchanges begin there or behind it.
+    pub(super) exchanges: usize,
+}
+
+impl End {
+    /// The first entry behind it.
+    pub(super) fn seq(&self) -> Seq {
+        self.cut.seq
+    }
+
+    /// What the page costs without all that may go before it.
+    pub(super) fn after(&self) -> Tokens {
+        self.cut.after
+    }
+}
+
+/// Where exchanges end and something else could stand for all of them, in place of the words that opened the last:
+/// no call is open there, and no result stands behind it whose call lies before.
+pub(super) struct Ends<'r, 'a> {
+    keep: Keep<'r, 'a>,
+}
+
+impl<'r, 'a> Ends<'r, 'a> {
+    pub(super) fn new(keep_first_request: bool, view: &View<'_>, request: &'r Request<'a>) -> Ends<'r, 'a> {
+        let first = keep_first_request.then(|| first_request(view, request)).flatten();
+        Ends { keep: Keep { first, rules: true, notes: false, request } }
+    }
+
+    /// All of them, oldest first.
+    pub(super) fn list(&self, view: &View<'_>) -> Vec<End> {
+        let cuts = cuts(&self.keep, Grain::Exchange, view);
+        let cuts: Vec<Cut> = cuts.into_iter().filter(|cut| cut.is_exchange && !cut.is_end).collect();
+        let items = view.items();
+        let decided = Decided { reader: self.keep.request.reader, more: &[] };
+        let is_open = |item: &Item<'_>| item.unanswered().any(|call| !decided.settled(item.seq(), &call.id));
+        let open = items.iter().position(|item| item.is_shown() && !self.keep.stays(item) && is_open(item));
+        let is_free = |at: usize| {
+            let item: &Item<'_> = &items[at];
+            let is_edited = item.changed.iter().any(|(_, changed)| changed.is_edit);
+            !is_edited && !self.keep.stays(item) && !decided.touched(PartAt { seq: item.seq(), part: 0 })
+        };
+        let pairs = cuts.iter().zip(cuts.iter().skip(1)).enumerate();
+        let ends = pairs.filter(|(_, (_, cut))| cut.is_clear && open.is_none_or(|open| open >= cut.at));
+        let ends = ends.filter(|(_, (before, _))| is_free(before.at));
+        ends.map(|(nth, (before, cut))| End { cut: *cut, opening: before.at, exchanges: cuts.len() - nth - 1 })
+            .collect()
+    }
+
+    /// The floor at one of them.
+    pub(super) fn floor(&self, end: &End, view: &View<'_>) -> Floor {
+        self.keep.floor(Cut { opening: Some(end.opening), ..end.cut }, view)
+    }
+}
+
 fn first_request(view: &View<'_>, request: &Request<'_>) -> Option<Seq> {
     let from = view.window.edge.unwrap_or_default();
     let users = Scope { section: Some(Section::default()), lane: None, role: Some(Role::User) };
@@ -90,6 +152,8 @@ struct Keep<'r, 'a> {
     first: Option<Seq>,
     /// Whether the policy's rules are heeded.
     rules: bool,
+    /// Whether a model's note on what lies below stays.
+    notes: bool,
     request: &'r Request<'a>,
 }
 
@@ -98,6 +162,7 @@ impl Keep<'_, '_> {
         !item.is_main()
             || item.keep().is_some()
             || Some(item.seq()) == self.first
+            || (self.notes && item.is_shown() && note_in(item).is_some())
             || (self.rules && item.is_shown() && self.request.policy.pins.keeps(item).is_some())
     }
 

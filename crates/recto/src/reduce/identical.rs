@@ -158,6 +158,7 @@ fn floor_limit(request: &Request<'_>) -> Option<Tokens> {
     let room = request.budget().ok()?.room();
     request.policy.reduce.iter().try_fold(room, |limit, step| match step.pass() {
         Pass::FitWindow(pass) => Some(limit.min(Tokens(room.0 / 100 * u64::from(pass.trigger_percent)))),
+        Pass::Fold(pass) => Some(limit.min(pass.trigger(room))),
         Pass::TokenLimit(pass) => Some(limit.min(pass.tokens)),
         Pass::Recent(_) => None,
         _ => Some(limit),

@@ -8,6 +8,7 @@ use recto::edit::Reason;
 use recto::entry::{Call, EntryKind, Media, Part, Piece, RunId, ToolResult};
 use recto::event::{Event, EventKind, Since, events};
 use recto::expiry::{CompactMode, Expiry, ExpiryAction, ExpiryMode, ExpiryOverride, ExpiryRule, Setting};
+use recto::note::Notes;
 use recto::reduce::{Expire, Marker};
 use recto::{
     Compiled, Entry, Log, Plan, Policy, Reader, Request, Role, Seq, Target, Tokenizer, Tokens, Wire, compile, plan,
@@ -21,13 +22,14 @@ pub(crate) struct Talk {
     pub(crate) target: Target,
     pub(crate) over: Option<ExpiryOverride>,
     pub(crate) run: Option<RunId>,
+    pub(crate) notes: Option<Notes>,
 }
 
 impl Talk {
     pub(crate) fn new(policy: Policy) -> Talk {
         let target = Target { tokenizer: Tokenizer::Chars4, message_overhead: Tokens(0), ..Target::eval() };
         let (log, reader) = (Log::counted_by(Tokenizer::Chars4), Reader::new("main"));
-        Talk { log, reader, policy, target: target.with_window(None), over: None, run: None }
+        Talk { log, reader, policy, target: target.with_window(None), over: None, run: None, notes: None }
     }
 
     pub(crate) fn expiring(expire: Expire) -> Talk {
@@ -45,8 +47,9 @@ impl Talk {
         self.say(Entry::result(&*id, text))
     }
 
-    fn request(&self) -> Request<'_> {
+    pub(crate) fn request(&self) -> Request<'_> {
         let request = Request::new(&self.log, &self.reader, &self.policy, &self.target);
+        let request = Request { notes: self.notes.as_ref(), ..request };
         Request { expiry: self.over.as_ref(), run: self.run.as_ref(), reserve: Some(Tokens(0)), ..request }
     }
 
@@ -414,7 +417,11 @@ fn each_setting_comes_from_the_first_that_says_it() {
     assert_eq!(changed("Read", Some(EntryKind::SubRunResult), None, None), (1, 60), "a rule of tool and kind");
     assert_eq!(changed("Bash", Some(EntryKind::SubRunResult), None, None), (3, 20), "the first rule that names it");
     assert_eq!(changed("Bash", None, Some(expiry(5, FIRST(90))), None), (5, 90), "its own");
-    assert_eq!(changed("Bash", None, Some(expiry(5, FIRST(90))), Some(over)), (2, 90), "the override, over its own");
+    assert_eq!(
+        changed("Bash", None, Some(expiry(5, FIRST(90))), Some(over.clone())),
+        (2, 90),
+        "the override, over its own"
+    );
     assert_eq!(changed("Bash", None, None, Some(over)), (2, 40), "the override, over the rules");
 }
 

@@ -37,7 +37,7 @@ pub(crate) fn for_stories(cases: u32, length: usize, law: impl Fn(&Story) -> Res
 
 /// Lives through a story and checks every law after every call.
 fn live(story: &Story) -> Result<(), String> {
-    let mut world = World::new(story);
+    let mut world = World::new(story).with_notes();
     let mut past: Vec<(Called, Vec<u8>)> = Vec::new();
     let mut sent: HashSet<Seq> = HashSet::new();
     let mut acknowledged: Option<Vec<Digest>> = None;
@@ -267,6 +267,9 @@ fn case_of(why: &Reason) -> &'static str {
         Reason::Compacted { .. } => "compacted",
         Reason::Removed { .. } => "removed",
         Reason::Excerpted { .. } => "excerpted",
+        Reason::Condensed { .. } => "condensed",
+        Reason::NotCondensed { .. } => "not condensed",
+        Reason::Summarized { .. } => "folded",
         Reason::Status { .. } => "status",
         Reason::Pinned => "pinned",
         Reason::Empty => "empty",
@@ -278,7 +281,7 @@ fn case_of(why: &Reason) -> &'static str {
 fn the_stories_hold_what_they_promise() {
     let mut seen: HashSet<&str> = HashSet::new();
     for_all_stories_until(|story| {
-        let mut world = World::new(story);
+        let mut world = World::new(story).with_notes();
         for event in &story.events {
             let Event::Call { input, succeeds } = event else {
                 world.happen(event);
@@ -322,6 +325,9 @@ fn the_stories_hold_what_they_promise() {
         "compacted",
         "removed",
         "excerpted",
+        "condensed",
+        "not condensed",
+        "folded",
         "a cut to fit",
         "a cut that pays",
         "waiting",

@@ -186,7 +186,7 @@ fn goes_well(world: &mut World, called: &Called, compiled: &Compiled, provider: 
 /// Lives through a story with a provider that remembers; returns why everything was sent, each time it was.
 fn live(story: &Story, slip: Slip) -> Result<Vec<Full>, String> {
     let story = Story { remembers: true, has_fragments: true, ..story.clone() };
-    let mut world = World::new(&story);
+    let mut world = World::new(&story).with_notes();
     let (mut provider, mut full) = (Provider::default(), Vec::new());
     let mut nth = 0;
     for event in &story.events {

@@ -293,7 +293,6 @@ fn s31_settings_that_do_not_go_together_are_refused() {
             r#""ResultExpirationMode":"Compact","CompactMode":"First N Chars","CompactLength":0"#,
             "without a CompactLength",
         ),
-        (r#""ResultExpirationMode":"Compact","CompactMode":"AI Summary""#, "AI Summary"),
         (r#""ResultExpirationMode":"Remove","CompactLength":5"#, "nothing is shortened"),
         (r#""CompactMode":"First N Chars""#, "nothing is shortened"),
         (r#""ResultExpirationTurns":-1"#, "invalid value: integer `-1`"),
@@ -308,7 +307,6 @@ fn s31_settings_that_do_not_go_together_are_refused() {
         assert_eq!(error.place().map(|place| place.line), Some(2), "{error:?}");
     }
     let overrides = [
-        r#"{"compactMode":"AI Summary"}"#,
         r#"{"compactLength":0}"#,
         r#"{"expirationMode":"Remove","compactLength":5}"#,
         r#"{"expirationTurns":-1}"#,

@@ -145,7 +145,7 @@ fn in_parts(world: &World, request: &Request<'_>, heads: &[(Option<Seq>, recto::
 }
 
 fn check(story: &Story) -> Result<(), String> {
-    let mut world = World::new(story);
+    let mut world = World::new(story).with_notes();
     let mut heads: Vec<(Option<Seq>, recto::Tokens)> = Vec::new();
     for event in &story.events {
         let Event::Call { input, succeeds } = event else {

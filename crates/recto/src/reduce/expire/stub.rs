@@ -1,7 +1,7 @@
 //! Stubs: what stands in the place of what has expired. Each tells its handle, its size, what it was, and how to ask.
 
 use crate::edit::PartAt;
-use crate::entry::EntryKind;
+use crate::entry::{EntryKind, Text};
 use crate::expand::TOOL_NAME;
 use crate::expiry::Held;
 use crate::reduce::stub::tool_name;
@@ -29,6 +29,8 @@ pub(super) struct Stub<'h> {
     pub(super) at: PartAt,
     pub(super) held: Held<'h>,
     pub(super) marker: Marker,
+    /// The name of the prompt that a summary of it is made with.
+    pub(super) prompt: Option<Text>,
 }
 
 impl Stub<'_> {
@@ -62,6 +64,18 @@ impl Stub<'_> {
         let (first, last) = (&text[..place(head)], &text[place(of - tail)..]);
         let (left_out, what, ask) = (of - kept, self.what(), self.ask());
         Some((format!("{first}\n[… {left_out} of {of} characters of {what} left out; {ask} …]\n{last}"), of))
+    }
+
+    /// A summary of a text of so many characters.
+    pub(super) fn summary(&self, summary: &str, of: usize) -> String {
+        match self.marker {
+            Marker::Recto => {
+                format!("{summary}\n[… a model's summary of {of} characters of {}; {}]", self.what(), self.ask())
+            }
+            Marker::Mj => {
+                format!("[AI Summary of {of} chars. Agent can request full expansion if needed.]\n\n{summary}")
+            }
+        }
     }
 
     /// How to ask for it.
