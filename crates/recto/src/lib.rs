@@ -26,6 +26,7 @@ pub mod entry; // facts, final when appended
 pub mod expiry; // when a fact may leave the page, and what stays of it
 pub mod error; // one error, with a position and a hint
 pub mod nearest; // what was probably meant
+pub mod redact; // secrets and personal data, found and replaced
 pub mod log; // facts in order, shared between forks, with running sums
 pub mod tokens; // how much a text costs
 

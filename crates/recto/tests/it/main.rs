@@ -42,6 +42,7 @@ mod policies;
 mod python_types;
 mod recall;
 mod receipt;
+mod redact;
 mod repeats;
 mod responses;
 mod scenarios;

@@ -1,0 +1,205 @@
+//! Secrets and personal data: where they stand in a text, and the text without them.
+//!
+//! A [`Redactor`] is a set of detectors, each switched by the name of its [`Kind`], and patterns of the host's own. It
+//! reads a text once, in linear time, and never guesses by a model. What it finds is replaced by a typed placeholder
+//! such as `[secret:github_token#1]`; the same value gets the same one, as long as the same [`Placeholders`] are used.
+//!
+//! ```
+//! use recto::redact::Redactor;
+//!
+//! let text = "DATABASE_URL=postgres://app:Kr7pTq92@db.internal/app";
+//! let shown = Redactor::secrets().redact(text);
+//! assert_eq!(shown, "DATABASE_URL=postgres://app:[secret:url_password#1]@db.internal/app");
+//! ```
+
+mod assigned; // password = …, --token …, Authorization: Bearer …
+mod bytes; // what stands beside a place of a text
+mod keys; // keys that tell by their first letters what they are
+mod kind; // what can be found, by name
+mod known; // where else stands what was found?
+mod number; // phone, card and account numbers
+mod pattern; // patterns of the host's own
+mod pem; // private keys in blocks of lines
+mod placeholders; // what stands there instead
+mod scan; // one walk over the text
+mod shape; // random, or made up for an example?
+mod web; // passwords in addresses, and e-mail
+
+use crate::digest::{Digest, Hasher};
+use crate::error::Error;
+use crate::nearest::probably;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+pub use kind::Kind;
+pub use pattern::Pattern;
+pub use placeholders::Placeholders;
+
+/// Raised whenever the same set of detectors would find something else.
+const VERSION: u64 = 1;
+/// How many patterns of its own a host may add; each is one more walk over the text.
+const PATTERNS_MAX: usize = 64;
+
+/// Something that was found: where it stands, and what it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// Its bytes in the text; both ends lie between characters.
+    pub range: Range<usize>,
+    /// What it is.
+    pub kind: Kind,
+}
+
+/// A set of detectors.
+///
+/// ```
+/// use recto::redact::{Pattern, Redactor};
+///
+/// let redactor = Redactor::secrets()
+///     .with("email")?
+///     .without("jwt")?
+///     .finding("badge", Pattern::new(r"ACME-[0-9]{6}")?)?;
+/// assert_eq!(redactor.redact("badge ACME-004711"), "badge [secret:badge#1]");
+/// # Ok::<(), recto::Error>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Redactor {
+    kinds: BTreeSet<Kind>,
+    patterns: BTreeMap<Kind, Pattern>,
+}
+
+impl Redactor {
+    /// Returns a set that finds nothing.
+    pub fn none() -> Redactor {
+        Redactor::default()
+    }
+
+    /// Returns the set that finds secrets of every kind.
+    pub fn secrets() -> Redactor {
+        Redactor { kinds: Kind::ALL.into_iter().filter(|kind| !kind.is_personal()).collect(), ..Redactor::default() }
+    }
+
+    /// Returns the set that finds secrets and personal data of every kind.
+    pub fn all() -> Redactor {
+        Redactor { kinds: Kind::ALL.into_iter().collect(), ..Redactor::default() }
+    }
+
+    /// Adds a kind by its name, or the group `secrets`, `personal` or `all`.
+    pub fn with(mut self, name: &str) -> Result<Redactor, Error> {
+        self.kinds.extend(kinds_of(name)?);
+        Ok(self)
+    }
+
+    /// Takes a kind away by its name, or the group `secrets`, `personal` or `all`, or a pattern of the host's own.
+    pub fn without(mut self, name: &str) -> Result<Redactor, Error> {
+        if self.patterns.remove(&Kind::Own(name.into())).is_none() {
+            let gone: Vec<Kind> = kinds_of(name)?.collect();
+            self.kinds.retain(|kind| !gone.contains(kind));
+        }
+        Ok(self)
+    }
+
+    /// Adds a pattern of the host's own under a name; a pattern that had the name is replaced.
+    pub fn finding(mut self, name: &str, pattern: Pattern) -> Result<Redactor, Error> {
+        let is_name = name.starts_with(|it: char| it.is_ascii_lowercase())
+            && name.len() <= kind::NAME_BYTES_MAX
+            && name.bytes().all(|it| it.is_ascii_lowercase() || it.is_ascii_digit() || it == b'_');
+        if !is_name {
+            let hint = format!("small letters, digits and `_`, at most {}, a letter first", kind::NAME_BYTES_MAX);
+            return Err(Error::settings(format!("{name:?} can't name what is redacted"), hint));
+        }
+        if kinds_of(name).is_ok() {
+            return Err(Error::settings(format!("{name:?} is built in"), "choose another name for the pattern"));
+        }
+        self.patterns.insert(Kind::Own(name.into()), pattern);
+        if self.patterns.len() > PATTERNS_MAX {
+            let hint = format!("at most {PATTERNS_MAX}: say several in one by `[…]`");
+            return Err(Error::settings("too many patterns", hint));
+        }
+        Ok(self)
+    }
+
+    /// Returns the kinds it finds, patterns of the host's own included.
+    pub fn kinds(&self) -> impl Iterator<Item = &Kind> {
+        self.kinds.iter().chain(self.patterns.keys())
+    }
+
+    /// Returns what identifies the set: with the same digest, the same is found in the same text.
+    pub fn digest(&self) -> Digest {
+        let mut hasher = Hasher::new();
+        hasher.number(VERSION);
+        hasher.number(self.kinds.len() as u64);
+        self.kinds.iter().for_each(|kind| hasher.text(kind.name()));
+        for (kind, pattern) in &self.patterns {
+            hasher.text(kind.name());
+            hasher.text(pattern.source());
+        }
+        hasher.finish()
+    }
+
+    /// Returns what is found in a text: sorted, and nothing overlaps.
+    pub fn spans(&self, text: &str) -> Vec<Found> {
+        let mut found = scan::scan(text, &self.kinds);
+        for (kind, pattern) in &self.patterns {
+            found.extend(pattern.matches(text).map(|range| Found { range, kind: kind.clone() }));
+        }
+        known::extend(text, &mut found);
+        placeholders::spare(text, united(found))
+    }
+
+    /// Returns the text without what is found in it; values are numbered within this text alone.
+    pub fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        self.redact_with(text, &mut Placeholders::default())
+    }
+
+    /// Returns the text without what is found in it; values have the numbers of these placeholders.
+    pub fn redact_with<'t>(&self, text: &'t str, placeholders: &mut Placeholders) -> Cow<'t, str> {
+        let found = self.spans(text);
+        if found.is_empty() {
+            return Cow::Borrowed(text);
+        }
+        let (mut shown, mut done) = (String::with_capacity(text.len()), 0);
+        for Found { range, kind } in found {
+            shown.push_str(&text[done..range.start]);
+            shown.push_str(&placeholders.of(&kind, &text[range.clone()]));
+            done = range.end;
+        }
+        shown.push_str(&text[done..]);
+        Cow::Owned(shown)
+    }
+}
+
+/// Makes one of what overlaps, so that no rest of anything found stays; it is of the more particular kind.
+fn united(mut found: Vec<Found>) -> Vec<Found> {
+    found.sort_by_key(|it| it.range.start);
+    let mut united: Vec<Found> = Vec::with_capacity(found.len());
+    for next in found {
+        match united.last_mut().filter(|last| next.range.start < last.range.end) {
+            Some(last) => {
+                last.range.end = last.range.end.max(next.range.end);
+                last.kind = std::mem::replace(&mut last.kind, Kind::Jwt).min(next.kind);
+            }
+            None => united.push(next),
+        }
+    }
+    united
+}
+
+fn kinds_of(name: &str) -> Result<impl Iterator<Item = Kind>, Error> {
+    let is_meant = |kind: &Kind| match name {
+        "all" => true,
+        "secrets" => !kind.is_personal(),
+        "personal" => kind.is_personal(),
+        _ => kind.name() == name,
+    };
+    let kinds: Vec<Kind> = Kind::ALL.into_iter().filter(is_meant).collect();
+    if !kinds.is_empty() {
+        return Ok(kinds.into_iter());
+    }
+    let names: Vec<&str> = Kind::ALL.iter().map(Kind::name).chain(["all", "secrets", "personal"]).collect();
+    let hint = match probably(name, names.iter().copied()) {
+        Some(meant) => format!("did you mean {meant:?}?"),
+        None => format!("one of {}", names.join(", ")),
+    };
+    Err(Error::settings(format!("nothing is called {name:?} that could be redacted"), hint))
+}

@@ -1,0 +1,1 @@
+//! Texts in which nothing is to be found.
