@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 pub(crate) use lookup::{ChosenBy, Looked};
 pub(crate) use programs::{ProgramLayer, ProgramSettings};
 pub(crate) use server::{ServerLayer, ServerSettings};
-pub(crate) use summarizer::SummarizerLayer;
+pub(crate) use summarizer::{SummarizerLayer, SummarizerTold};
 pub(crate) use upstream::UpstreamLayer;
 
 /// What the configuration files say together.

@@ -11,8 +11,9 @@ use crate::error::Error;
 use crate::upstream::Upstream;
 use recto::digest::Digest;
 use recto::entry::Text;
-use recto::note::{Subject, Want, default_prompt};
-use recto::{Target, Tokens};
+use recto::note::{Input, Note, Subject, Want, default_prompt};
+use recto::redact::Redactor;
+use recto::{Request, Target, Tokens};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -71,16 +72,25 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// How long a call usually waits.
+    pub const WAIT: Duration = Duration::from_secs(20);
+    /// How long a summary may usually take.
+    pub const TIMEOUT: Duration = Duration::from_secs(120);
+    /// How many are usually made at once.
+    pub const AT_ONCE: usize = 4;
+    /// The longest answer, usually.
+    pub const OUTPUT_TOKENS: Tokens = Tokens(4_096);
+
     /// Returns settings with the usual bounds.
     pub fn new(upstream: Upstream, models: Vec<Target>) -> Settings {
         Settings {
             upstream,
             models,
             mode: Mode::Separate,
-            wait: Duration::from_secs(20),
-            timeout: Duration::from_secs(120),
-            at_once: 4,
-            output_tokens: Tokens(4_096),
+            wait: Settings::WAIT,
+            timeout: Settings::TIMEOUT,
+            at_once: Settings::AT_ONCE,
+            output_tokens: Settings::OUTPUT_TOKENS,
             prompts: BTreeMap::new(),
         }
     }
@@ -211,8 +221,26 @@ impl Summarizer {
         }
     }
 
+    /// Returns what a model is told to make a summary, without any secrets; `None` if the words are not those that it
+    /// was wanted for any more, or nobody knows the prompt.
+    pub fn input(&self, want: &Want, request: &Request<'_>) -> Option<Input> {
+        let redactor = Redactor::secrets();
+        want.input(request, &self.prompt(want)?, &|text| redactor.redact(text))
+    }
+
+    /// Asks for a summary, of one model after the other, and returns what came of it and what it cost. Nothing is kept:
+    /// that is for whoever asks.
+    pub async fn ask(&self, want: &Want, input: Input) -> (Note, Spent) {
+        let Tried { came, spent } = Asking { want: want.clone(), input, own: None }.ask(self.settings()).await;
+        let note = match came {
+            Came::Made { text, model } => Note::Made { text, model },
+            Came::Refused { why } | Came::Unreached { why } => Note::Failed { why },
+        };
+        (note, spent)
+    }
+
     /// Returns the key under which a want and its note are kept: its words, and those of its prompt.
-    pub(crate) fn key(&self, want: &Want) -> Text {
+    pub fn key(&self, want: &Want) -> Text {
         let prompt = self.prompt(want).map_or(Digest::default(), |prompt| Digest::of(prompt.as_bytes()));
         Digest::of(format!("{} {prompt}", want.key).as_bytes()).to_string().into()
     }
@@ -242,6 +270,21 @@ impl Summarizer {
         let (sender, over) = watch::channel(());
         under_way.insert(of.clone(), over);
         Ok(UnderWay { shared: self.shared.clone(), of, over: sender })
+    }
+
+    /// Waits until nothing is being made, and nothing waits to be.
+    pub(crate) async fn rest(&self) {
+        loop {
+            let next = {
+                let under_way = self.shared.under_way.lock().unwrap_or_else(PoisonError::into_inner);
+                under_way.values().next().cloned()
+            };
+            match next {
+                Some(mut over) => while over.changed().await.is_ok() {},
+                None if self.shared.waiting.load(Ordering::Relaxed) == 0 => return,
+                None => tokio::task::yield_now().await,
+            }
+        }
     }
 
     /// Returns what to wait for if one is being made.

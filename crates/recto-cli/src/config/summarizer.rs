@@ -140,15 +140,10 @@ impl Config {
             let known = self.models.catalogue().target(name).unwrap_or_else(|| Target::unknown(name));
             settings::over(known, upstream.wire())
         };
-        let mut settings = Settings::new(upstream.clone(), names.iter().map(target).collect());
-        let seconds = |set: &Option<Set<u32>>, usual: Duration| {
-            set.as_ref().map_or(usual, |set| Duration::from_secs(set.value.into()))
-        };
-        settings.mode = layer.mode.as_ref().map_or(settings.mode, |set| set.value);
-        settings.wait = seconds(&layer.wait_seconds, settings.wait);
-        settings.timeout = seconds(&layer.timeout_seconds, settings.timeout);
-        settings.at_once = layer.background.as_ref().map_or(settings.at_once, |set| set.value as usize);
-        settings.output_tokens = layer.output_tokens.as_ref().map_or(settings.output_tokens, |set| set.value);
+        let Numbers { mode, wait, timeout, at_once, output_tokens } = layer.numbers();
+        let models = names.iter().map(target).collect();
+        let usual = Settings::new(upstream.clone(), models);
+        let mut settings = Settings { mode, wait, timeout, at_once, output_tokens, ..usual };
         for (name, value) in &layer.prompts {
             settings.prompts.insert(name.as_str().into(), prompt(value)?);
         }
@@ -156,7 +151,55 @@ impl Config {
     }
 }
 
+/// What is said about who makes summaries, for people.
+#[derive(Clone, Debug)]
+pub(crate) struct SummarizerTold {
+    pub(crate) upstream: String,
+    pub(crate) url: Option<String>,
+    pub(crate) models: Vec<String>,
+    pub(crate) numbers: Numbers,
+    pub(crate) prompts: Vec<String>,
+}
+
+/// How summaries are asked for, and within which bounds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Numbers {
+    pub(crate) mode: Mode,
+    pub(crate) wait: Duration,
+    pub(crate) timeout: Duration,
+    pub(crate) at_once: usize,
+    pub(crate) output_tokens: Tokens,
+}
+
+impl Config {
+    /// Returns what is said about who makes summaries; nobody is prepared for.
+    pub(crate) fn summarizer_told(&self) -> Option<SummarizerTold> {
+        let found = self.summarizer_upstream().ok()??;
+        let layer = &self.layer.summarizer;
+        Some(SummarizerTold {
+            upstream: found.name.value,
+            url: found.url.map(|set| set.value),
+            models: layer.models.as_ref().map(|set| set.value.clone()).unwrap_or_default(),
+            numbers: layer.numbers(),
+            prompts: layer.prompts.keys().cloned().collect(),
+        })
+    }
+}
+
 impl SummarizerLayer {
+    fn numbers(&self) -> Numbers {
+        let seconds = |set: &Option<Set<u32>>, usual: Duration| {
+            set.as_ref().map_or(usual, |set| Duration::from_secs(set.value.into()))
+        };
+        Numbers {
+            mode: self.mode.as_ref().map_or(Mode::Separate, |set| set.value),
+            wait: seconds(&self.wait_seconds, Settings::WAIT),
+            timeout: seconds(&self.timeout_seconds, Settings::TIMEOUT),
+            at_once: self.background.as_ref().map_or(Settings::AT_ONCE, |set| set.value as usize),
+            output_tokens: self.output_tokens.as_ref().map_or(Settings::OUTPUT_TOKENS, |set| set.value),
+        }
+    }
+
     /// Where something is said of it, if anything is.
     fn first_set(&self) -> Option<super::Origin> {
         let SummarizerLayer { wire, key_env, models, mode, wait_seconds, timeout_seconds, .. } = self;
@@ -201,13 +244,13 @@ mod tests {
     #[test]
     fn what_is_set_is_what_holds() {
         let text = format!(
-            "[summarizer]\n{REACHED}\nmodels = ['gpt-4o-mini', 'mine']\nmode = 'same'\nwait_seconds = 3\n\
+            "[summarizer]\n{REACHED}\nmodels = ['gpt-4.1', 'mine']\nmode = 'same'\nwait_seconds = 3\n\
              timeout_seconds = 9\nbackground = 2\noutput_tokens = '1k'\n[summarizer.prompts]\nbrief = 'Be brief.'"
         );
         let summarizer = config(&text).unwrap().summarizer().unwrap().unwrap();
         let settings = summarizer.settings();
         let models: Vec<&str> = settings.models.iter().map(|it| &*it.name).collect();
-        assert_eq!((models, settings.mode), (vec!["gpt-4o-mini", "mine"], Mode::Same));
+        assert_eq!((models, settings.mode), (vec!["gpt-4.1", "mine"], Mode::Same));
         assert_eq!((settings.wait, settings.timeout), (Duration::from_secs(3), Duration::from_secs(9)));
         assert_eq!((settings.at_once, settings.output_tokens), (2, Tokens(1_000)));
         assert_eq!(settings.prompts["brief"], "Be brief.".into());

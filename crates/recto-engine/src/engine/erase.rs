@@ -11,9 +11,9 @@ use crate::store::{
 use crate::summarize::record::is_of;
 use crate::summarize::{Noted, State, Wanted};
 use recto::Seq;
-use recto::edit::{Change, Edit};
+use recto::edit::{Change, Decision, Edit, Reason};
 use recto::entry::ERASED_WORD;
-use recto::note::Want;
+use recto::note::{Subject, Want};
 use recto::session::Lost;
 use serde::Serialize;
 
@@ -104,11 +104,21 @@ impl<S: Store> Engine<S> {
         seqs: &[Seq],
     ) -> Result<Vec<(ConversationId, ReaderName, DecisionRow)>, Error> {
         let mut quoting = Vec::new();
+        let is_folded = self.is_folded(at, conversations, seqs).await?;
         for id in conversations {
             for (reader, _) in self.store().readers(&at.tenant, id).await? {
                 let which = Decisions::About(seqs.to_vec());
                 let rows = self.store().decisions(&at.tenant, id, &reader, Upto::NOW, which).await?;
-                for decision in lens::made(rows)? {
+                let mut about = lens::made(rows)?;
+                if is_folded {
+                    // A note on many entries stands at one of them.
+                    let at = At { tenant: at.tenant.clone(), conversation: id.clone() };
+                    let all = self.decisions(&at, &reader).await?;
+                    let is_new = |it: &Decision| about.iter().all(|known| known.ordinal != it.ordinal);
+                    let more: Vec<Decision> = all.into_iter().filter(|it| folds(it, seqs) && is_new(it)).collect();
+                    about.extend(more);
+                }
+                for decision in about {
                     if let Some(edit) = unquoted(&decision.edit) {
                         let row = lens::rewritten(edit, decision.policy, decision.ordinal, decision.turn.0);
                         quoting.push((id.clone(), reader.clone(), row));
@@ -117,6 +127,19 @@ impl<S: Store> Engine<S> {
             }
         }
         Ok(quoting)
+    }
+
+    /// Whether a model has made a note on exchanges with some of the entries.
+    async fn is_folded(&self, at: &At, conversations: &[ConversationId], seqs: &[Seq]) -> Result<bool, Error> {
+        for id in conversations {
+            for record in self.store().kept(&at.tenant, id, RecordKind::Note).await? {
+                let subject = Noted::read(&record)?.want.subject;
+                if matches!(subject, Subject::Range(_)) && seqs.iter().any(|seq| is_of(&subject, *seq)) {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
     }
 
     /// Gives up the sessions whose providers hold some of the entries: they can't be made to forget them.
@@ -170,6 +193,14 @@ impl<S: Store> Engine<S> {
             }
         }
         Ok(id)
+    }
+}
+
+/// Whether a decision puts a note in the place of exchanges with some of the entries.
+fn folds(decision: &Decision, seqs: &[Seq]) -> bool {
+    match &decision.edit.why {
+        Reason::Summarized { span, .. } => seqs.iter().any(|seq| span.first <= *seq && *seq <= span.last),
+        _ => false,
     }
 }
 

@@ -20,7 +20,6 @@ use recto::note::{Input, Note, Notes, Want};
 use recto::page::Mode as Said;
 use recto::policy::Pass;
 use recto::{Policy, Request, Seq};
-use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -119,6 +118,14 @@ impl<S: Store> Engine<S> {
         self.summarizer.as_ref()
     }
 
+    /// Waits until no summary is being made in this process: whoever goes away earlier leaves it to others, as an attempt
+    /// that came to nothing.
+    pub async fn rest(&self) {
+        if let Some(summarizer) = &self.summarizer {
+            summarizer.rest().await;
+        }
+    }
+
     /// Returns the summaries that would help the next page of a reader, and of which nothing came yet.
     pub async fn wants(&self, at: &At, call: &Call) -> Result<Vec<Want>, Error> {
         let Read { made, .. } = self.reading(at, call, None, |request| recto::plan(request)).await?;
@@ -127,10 +134,8 @@ impl<S: Store> Engine<S> {
 
     /// Returns what a model would be told to make a summary; `None` if its words or its prompt are not there.
     pub async fn input_of(&self, at: &At, call: &Call, want: &Want) -> Result<Option<Input>, Error> {
-        let Some(prompt) = self.summarizer.as_ref().and_then(|summarizer| summarizer.prompt(want)) else {
-            return Ok(None);
-        };
-        Ok(self.reading(at, call, None, |request| input(want, request, &prompt)).await?.made)
+        let Some(summarizer) = &self.summarizer else { return Ok(None) };
+        Ok(self.reading(at, call, None, |request| summarizer.input(want, request)).await?.made)
     }
 
     /// Makes a summary, unless there is a note already or somebody else makes it, and returns what became of it.
@@ -345,11 +350,11 @@ impl<S: Store> Job<S> {
     /// Makes it, now that nobody else does, and records what came of it.
     async fn make(&self, wanted: Wanted) -> Result<Became, Error> {
         let failed = |why: &str| Note::Failed { why: why.into() };
-        let Some(prompt) = self.summarizer.prompt(&self.want) else {
+        if self.summarizer.prompt(&self.want).is_none() {
             let name = self.want.prompt.as_deref().unwrap_or_default();
             return self.ended(&wanted, failed(&format!("Compact prompt {name} not found")), Spent::default()).await;
-        };
-        let asking = match self.asking(&prompt).await {
+        }
+        let asking = match self.asking().await {
             Ok(Some(asking)) => asking,
             Ok(None) => return self.unmade(wanted, GONE.into(), Spent::default()).await,
             Err(error) => return self.unmade(wanted, error.to_string().into(), Spent::default()).await,
@@ -364,13 +369,11 @@ impl<S: Store> Job<S> {
     }
 
     /// Everything that can be said to those who are asked.
-    async fn asking(&self, prompt: &str) -> Result<Option<Asking>, Error> {
+    async fn asking(&self) -> Result<Option<Asking>, Error> {
         let (want, call) = (&self.want, &*self.call);
         let make = |request: &Request<'_>| {
-            input(want, request, prompt).map(|input| {
-                let place = Own::place_of(&want.subject, request.log);
-                (input, place)
-            })
+            let place = Own::place_of(&want.subject, request.log);
+            self.summarizer.input(want, request).map(|input| (input, place))
         };
         let Read { made, before, .. } = self.engine.reading(&self.at, call, None, make).await?;
         let Some((input, place)) = made else { return Ok(None) };
@@ -447,11 +450,6 @@ impl<S: Store> Job<S> {
         let records = self.engine.store().kept(tenant, id, RecordKind::Note).await?;
         records.iter().find(|record| record.key == self.key).map(Noted::read).transpose()
     }
-}
-
-/// What a model is told; nothing in it is a secret.
-fn input(want: &Want, request: &Request<'_>, prompt: &str) -> Option<Input> {
-    want.input(request, prompt, &|text| Cow::Borrowed(text))
 }
 
 /// Whether plans under a policy can want summaries: only then what came of them is read.

@@ -6,3 +6,4 @@ mod lab; // a conversation whose results are to be summarized
 mod made; // what stands on the page, and when
 mod once; // servers and crashes
 mod refused; // answers that are no summaries
+mod priced; // which way is cheaper

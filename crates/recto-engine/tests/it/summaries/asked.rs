@@ -50,12 +50,12 @@ fn the_next_model_is_asked_where_one_comes_to_nothing() {
             let server = Server::start();
             server.push(first.clone());
             server.push(good(0));
-            let models = ["gpt-4o-mini", "gpt-4o"].map(|name| Target::named(name).unwrap()).to_vec();
+            let models = ["gpt-4.1", "gpt-4o"].map(|name| Target::named(name).unwrap()).to_vec();
             let settings = Settings { models, ..settings(&server) };
             let engine = memory(Summarizer::of(settings).unwrap(), 1).await;
             assert!(said(&turn(&engine, &at(), &call()).await).contains("GIST-0."));
             let asked: Vec<Value> = (0..2).map(|at| server.log()[at].request.json()["model"].clone()).collect();
-            assert_eq!(asked, ["gpt-4o-mini", "gpt-4o"]);
+            assert_eq!(asked, ["gpt-4.1", "gpt-4o"]);
             let noted = engine.noted(&at()).await.unwrap();
             assert!(matches!(&noted[0].note, Note::Made { model, .. } if **model == *"gpt-4o"), "{noted:?}");
         });
@@ -189,7 +189,7 @@ fn what_the_own_model_has_not_read_is_told_to_the_listed_ones() {
         let settings = Settings { mode: Mode::Same, ..settings(&server) };
         // Its page was acknowledged, but by another model.
         let engine = memory(Summarizer::of(settings).unwrap(), 1).await;
-        let other = Call { target: Target::named("gpt-4.1").unwrap().with_window(Some(Tokens(60_000))), ..call() };
+        let other = Call { target: Target::named("gpt-5.2").unwrap().with_window(Some(Tokens(60_000))), ..call() };
         assert!(said(&turn(&engine, &at(), &other).await).contains("GIST-0."));
         assert_eq!(body(&server, 0)["model"], super::lab::MODEL);
     });

@@ -12,7 +12,7 @@ use recto_engine::{Answer, Append, At, Call, Engine, Opening, Store, Tenant};
 use recto_testkit::fake::{Reply, Server};
 use std::sync::mpsc::{Receiver, channel};
 
-pub(crate) const MODEL: &str = "gpt-4o-mini";
+pub(crate) const MODEL: &str = "gpt-4.1";
 
 pub(crate) fn at() -> At {
     At::new(&Tenant::default(), "talk")

@@ -2,8 +2,7 @@ use super::lab::{at, begin, call, content, good, memory, said, settings, summari
 use crate::engine::block_on;
 use recto::edit::Reason;
 use recto::note::Note;
-use recto::policy::Patience;
-use recto::{Policy, Seq, Tokens};
+use recto::{Seq, Tokens};
 use recto_engine::engine::{Beginning, Behind, Saying};
 use recto_engine::store::memory::Memory;
 use recto_engine::store::RecordKind;
@@ -120,9 +119,9 @@ fn what_no_page_needs_yet_is_made_behind_the_call() {
 
 /// A call whose policy changes the past only when that pays.
 fn waiting() -> Call {
-    let policy = Policy { apply: recto::policy::Apply::WhenItPays, ..super::lab::policy() };
-    let patience = Patience { start: Tokens(0), ..policy.patience };
-    Call { policy: Policy { patience, ..policy }, ..call() }
+    let mut policy = super::lab::policy();
+    (policy.apply, policy.patience.start) = (recto::policy::Apply::WhenItPays, Tokens(0));
+    Call { policy, ..call() }
 }
 
 #[test]
