@@ -6,6 +6,7 @@ mod run; // carrying a conversation on
 mod serve; // the server
 mod settings; // for which model, by which policy
 mod stored; // what can be done with conversations that are kept
+mod summarize; // summaries by hand
 mod values; // how values are spelled
 
 use clap::{Parser, Subcommand, ValueHint};
@@ -21,6 +22,7 @@ pub(crate) use stored::{
     BackupArgs, DecisionsArgs, DoctorArgs, EraseArgs, ExpandArgs, ExportArgs, ForkArgs, ImportArgs, ListArgs, PinArgs,
     RestoreArgs, RevertArgs, ShowArgs, StoreArgs, TurnsArgs,
 };
+pub(crate) use summarize::SummarizeArgs;
 pub(crate) use values::{address, tokens};
 
 const AFTER_HELP: &str = "\
@@ -129,6 +131,9 @@ pub(crate) enum Command {
     /// List the recorded calls of a kept conversation, and what their pages came to.
     #[command(after_help = stored::TURNS_AFTER_HELP)]
     Turns(TurnsArgs),
+    /// Have a model make the summaries that would help the next page of a kept conversation.
+    #[command(after_help = summarize::SUMMARIZE_AFTER_HELP)]
+    Summarize(SummarizeArgs),
     /// Print what the next page of a kept conversation would not show, by its handle.
     #[command(after_help = stored::EXPAND_AFTER_HELP)]
     Expand(ExpandArgs),

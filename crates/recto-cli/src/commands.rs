@@ -27,5 +27,6 @@ pub(crate) mod revert;
 pub(crate) mod run;
 pub(crate) mod serve;
 pub(crate) mod show;
+pub(crate) mod summarize;
 pub(crate) mod turns;
 pub(crate) mod validate;

@@ -5,6 +5,7 @@ mod lookup; // where files are looked for
 mod place; // where the store is
 mod programs; // how programs are run
 mod server; // how the server listens, and what it takes
+mod summarizer; // who makes summaries
 mod upstream; // who answers for a model
 
 use crate::args::SettingsArgs;
@@ -21,6 +22,7 @@ use std::path::{Path, PathBuf};
 pub(crate) use lookup::{ChosenBy, Looked};
 pub(crate) use programs::{ProgramLayer, ProgramSettings};
 pub(crate) use server::{ServerLayer, ServerSettings};
+pub(crate) use summarizer::{SummarizerLayer, SummarizerTold};
 pub(crate) use upstream::UpstreamLayer;
 
 /// What the configuration files say together.
@@ -51,6 +53,7 @@ pub(crate) struct Layer {
     /// Programs, by name.
     pub(crate) programs: BTreeMap<&'static str, ProgramLayer>,
     pub(crate) server: ServerLayer,
+    pub(crate) summarizer: SummarizerLayer,
 }
 
 /// What one file says.
@@ -99,6 +102,7 @@ impl Config {
         let models = Models::of(&models).map_err(named)?;
         let config = Config { layer, models, looked, chosen_by };
         config.check_upstreams().map_err(named)?;
+        config.check_summarizer().map_err(named)?;
         Ok(config)
     }
 
@@ -147,6 +151,7 @@ impl Layer {
             upstreams: UpstreamLayer::all_over(self.upstreams, lower.upstreams),
             programs,
             server: self.server.over(lower.server),
+            summarizer: self.summarizer.over(lower.summarizer),
         }
     }
 }

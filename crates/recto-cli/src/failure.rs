@@ -175,6 +175,11 @@ impl From<recto_engine::Error> for Failure {
     }
 }
 
+/// Returns the failure to start what waits for others.
+pub(crate) fn cannot_start(error: &io::Error) -> Failure {
+    Failure::of(Code::StoreFailed, "cannot wait for others").because(error.to_string())
+}
+
 /// Returns the failure to read something at this place.
 pub(crate) fn cannot_read(place: impl fmt::Display, error: &io::Error) -> Failure {
     Failure::of(Code::CannotRead, format!("cannot read {place}")).because(error.to_string())

@@ -5,7 +5,10 @@ use crate::codes::Code;
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::{interrupt, talk};
+use recto::edit::Handle;
+use recto::note::{Note, Subject};
 use recto_engine::store::sqlite::Sqlite;
+use recto_engine::summarize::Told;
 use recto_engine::{At, Conversation, Engine, Error, Tenant};
 use std::future::Future;
 use std::path::{Path, PathBuf};
@@ -40,6 +43,14 @@ impl Kept {
     /// Opens the store that is meant, and makes it if there is none.
     pub(crate) fn open_or_make(args: &StoreArgs, config: &Config) -> Result<Kept, Failure> {
         Kept::at_path(&place(args, config)?)
+    }
+
+    /// Has summaries made where policies want them, if the configuration says by whom.
+    pub(crate) fn summarizing(self, config: &Config) -> Result<Kept, Failure> {
+        Ok(match config.summarizer()? {
+            Some(summarizer) => Kept { engine: self.engine.with_summarizer(summarizer.telling(tell)), ..self },
+            None => self,
+        })
     }
 
     /// Opens the store that is meant if it holds a conversation of this name, and says so; else it says why not.
@@ -129,6 +140,32 @@ pub(crate) fn place(args: &StoreArgs, config: &Config) -> Result<PathBuf, Failur
         Failure::of(Code::NoStore, "nothing says where the store is")
             .hinting("name it with --store, RECTO_STORE or the configuration, or set HOME")
     })
+}
+
+/// Says on stderr which summaries could not be made.
+pub(crate) fn tell(told: &Told) {
+    match told {
+        Told::Made(_) => {}
+        Told::Failed(noted) => {
+            if let Note::Failed { why } = &noted.note {
+                talk::note(&format!("compaction_failed: no summary of {}: {why}", handles(&noted.want.subject)));
+            }
+        }
+        Told::Unmade { subject, why, .. } => {
+            talk::note(&format!("no summary of {} yet: {why}", handles(subject)));
+        }
+        Told::Dropped { subject, .. } => {
+            talk::note(&format!("no summary of {} yet: too many are being made", handles(subject)));
+        }
+    }
+}
+
+/// The handles of what a summary is of.
+pub(crate) fn handles(subject: &Subject) -> String {
+    match subject {
+        Subject::Part(part) => Handle::entry(part.seq).to_string(),
+        Subject::Range(span) => format!("{}-{}", Handle::entry(span.first), Handle::entry(span.last)),
+    }
 }
 
 /// Says on stderr which store is used.

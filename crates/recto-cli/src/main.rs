@@ -70,6 +70,7 @@ fn configured(cli: &Cli) -> Result<Config, Failure> {
         | Command::List(_)
         | Command::Show(_)
         | Command::Turns(_)
+        | Command::Summarize(_)
         | Command::Expand(_)
         | Command::Pin(_)
         | Command::Decisions(_)
@@ -105,6 +106,7 @@ fn run(command: &Command, config: &Config) -> Result<(), Failure> {
         Command::List(args) => commands::list::run(args, config),
         Command::Show(args) => commands::show::run(args, config),
         Command::Turns(args) => commands::turns::run(args, config),
+        Command::Summarize(args) => commands::summarize::run(args, config),
         Command::Expand(args) => commands::expand::run(args, config),
         Command::Pin(args) => commands::pin::run(args, config),
         Command::Decisions(args) => commands::decisions::run(args, config),

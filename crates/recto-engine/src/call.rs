@@ -9,6 +9,7 @@ use recto::expiry::ExpiryOverride;
 use recto::format::ResponseFormat;
 use recto::fragment::{Fragment, Fragments};
 use recto::log::Counted;
+use recto::note::Notes;
 use recto::page::{Message, Mode, Page};
 use recto::receipt::{Fate, Receipt, Ticket};
 use recto::request::{LastCall, Settled};
@@ -78,6 +79,8 @@ pub(crate) struct Calling<'c> {
     /// What a provider that remembers already holds.
     pub(crate) session: Option<&'c Session>,
     pub(crate) before: &'c Before,
+    /// What came of the wants of the conversation, where summaries are made.
+    pub(crate) notes: Option<&'c Notes>,
 }
 
 /// What a call says beside its history, worked out once: for the calls after it, and for other conversations.
@@ -259,12 +262,13 @@ impl<'c> Material<'c> {
 
     /// Returns the request that this call is.
     pub(crate) fn request<'a>(&'a self, log: &'a Log, reader: &'a Reader) -> Request<'a> {
-        let Calling { call, session, before } = self.calling;
+        let Calling { call, session, before, notes } = self.calling;
         Request {
             run: call.run.as_ref(),
             fragments: self.fragments.as_ref(),
             tools: self.tools.as_ref(),
             expiry: call.expiry.as_ref(),
+            notes,
             format: self.format.as_ref(),
             marks: &call.marks,
             input: self.input.as_ref(),
@@ -376,7 +380,7 @@ impl Stored {
     }
 
     fn kept(calling: Calling<'_>, receipt: &Receipt, kept: Kept, contents: &mut Contents) -> Stored {
-        let Calling { call, session, before } = calling;
+        let Calling { call, session, before, .. } = calling;
         let Kept { policy, target, fragments, tools, bundle } = kept;
         let mut keep = |text: String| keep(contents, text);
         Stored {

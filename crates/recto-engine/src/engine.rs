@@ -9,6 +9,7 @@ mod live;
 mod pages;
 mod port;
 mod sessions;
+mod wanted;
 
 use crate::body;
 use crate::error::{Error, Kind};
@@ -19,6 +20,7 @@ use crate::store::{
     Appended, BATCH_ENTRIES_MAX, Batch, Commit, Conversation, ConversationId, DecisionRow, Decisions, Expect,
     ForkPoint, NewConversation, ReaderName, ReaderRow, Row, State, Store, Tenant, Upto,
 };
+use crate::summarize::Summarizer;
 use recto::digest::Digest;
 use recto::edit::{Change, Decision, Edit, Reason};
 use recto::entry::{Millis, Text};
@@ -38,6 +40,7 @@ pub use keys::KEY_PREFIX;
 pub use live::{Subscription, Told};
 pub use pages::{Again, Answer, Give, Turned};
 pub use port::{EXPORT_VERSION, Imported};
+pub use wanted::{Became, Begin};
 
 /// Of how many conversations it is remembered what counts them.
 const TOKENIZERS_MAX: usize = 10_000;
@@ -103,6 +106,8 @@ impl Append {
 /// The façade. Cloning is cheap and shares everything.
 pub struct Engine<S> {
     inner: Arc<Inner<S>>,
+    /// Who makes summaries, if anybody does.
+    summarizer: Option<Summarizer>,
 }
 
 struct Inner<S> {
@@ -120,7 +125,7 @@ struct Inner<S> {
 
 impl<S> Clone for Engine<S> {
     fn clone(&self) -> Engine<S> {
-        Engine { inner: self.inner.clone() }
+        Engine { inner: self.inner.clone(), summarizer: self.summarizer.clone() }
     }
 }
 
@@ -134,6 +139,7 @@ impl<S: Store> Engine<S> {
     /// Returns an engine over a store.
     pub fn over(store: S) -> Engine<S> {
         Engine {
+            summarizer: None,
             inner: Arc::new(Inner {
                 store,
                 changed: Notify::new(),

@@ -37,6 +37,7 @@ pub mod engine; // the façade
 
 pub mod drive; // programs that keep conversations of their own
 pub mod upstream; // providers over HTTP
+pub mod summarize; // summaries by a model
 
 /// The example of the store's page is compiled as a doc test.
 #[cfg(doctest)]

@@ -225,12 +225,12 @@ pub(crate) fn of_key(key: &str) -> Option<(Text, ReaderName)> {
 }
 
 /// This process, by a name that others can tell from theirs.
-fn here() -> Text {
+pub(crate) fn here() -> Text {
     format!("process {} on {}", std::process::id(), host()).into()
 }
 
 /// Whether a process is known not to exist any more. Of those on other machines nobody knows.
-fn is_gone(by: &str) -> bool {
+pub(crate) fn is_gone(by: &str) -> bool {
     let Some((pid, host_name)) = by.strip_prefix("process ").and_then(|rest| rest.split_once(" on ")) else {
         return false;
     };

@@ -8,8 +8,9 @@ use crate::entry::{Role, Seq, Text};
 use crate::error::Error;
 use crate::format::ResponseFormat;
 use crate::log::{Counted, Log};
+use crate::note::{Note, Notes, Want};
 use crate::page::Page;
-use crate::plan::plan;
+use crate::plan::{Plan, plan};
 use crate::policy::Policy;
 use crate::reader::Reader;
 use crate::receipt::Ticket;
@@ -17,6 +18,25 @@ use crate::request::Request;
 use crate::target::Target;
 use crate::tokens::Tokens;
 use crate::tool::Tools;
+use std::fmt;
+
+/// How often a page is planned anew because a summary that it needs was made.
+const ROUNDS_MAX: usize = 8;
+
+/// Makes the summaries that plans want: what came of one, or nothing.
+pub type Summarize<'s> = dyn Fn(&Want, &Request<'_>) -> Option<Note> + 's;
+
+/// Who makes summaries, and what came of them.
+struct Summaries<'a> {
+    make: &'a Summarize<'a>,
+    notes: Notes,
+}
+
+impl fmt::Debug for Summaries<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Summaries").field("notes", &self.notes).finish_non_exhaustive()
+    }
+}
 
 /// The calls of a finished conversation: before each assistant message the page is planned, committed, compiled and
 /// acknowledged, as a host would have done it.
@@ -29,6 +49,7 @@ pub struct Replay<'a> {
     format: Option<&'a ResponseFormat>,
     marks: &'a [(Seq, Text)],
     reserve: Option<Tokens>,
+    summaries: Option<Summaries<'a>>,
     reader: Reader,
     previous: Option<Page>,
     /// Where the assistant messages stand.
@@ -61,6 +82,7 @@ impl<'a> Replay<'a> {
             format: None,
             marks: &[],
             reserve: None,
+            summaries: None,
             reader,
             previous: None,
             replies,
@@ -96,6 +118,13 @@ impl<'a> Replay<'a> {
         self
     }
 
+    /// Has the summaries made that plans want: those that a page needs before it, the others behind it.
+    #[must_use]
+    pub fn with_summaries(mut self, make: &'a Summarize<'a>) -> Replay<'a> {
+        self.summaries = Some(Summaries { make, notes: Notes::default() });
+        self
+    }
+
     /// Returns how many assistant messages there are.
     pub fn turns(&self) -> usize {
         self.replies.len()
@@ -119,8 +148,8 @@ impl<'a> Replay<'a> {
 
     fn request<'r>(&'r self, log: &'r Log, reader: &'r Reader) -> Request<'r> {
         let (tools, format, marks, reserve) = (self.tools, self.format, self.marks, self.reserve);
-        let previous = self.previous.as_ref();
-        Request { tools, format, marks, reserve, previous, ..Request::new(log, reader, self.policy, self.target) }
+        let (previous, notes) = (self.previous.as_ref(), self.summaries.as_ref().map(|it| &it.notes));
+        Request { tools, format, marks, reserve, previous, notes, ..Request::new(log, reader, self.policy, self.target) }
     }
 
     /// Makes the calls that are left, then compiles the page for what comes after the conversation: the answer to
@@ -132,10 +161,31 @@ impl<'a> Replay<'a> {
 
     /// Plans, commits and compiles one page.
     fn page(&mut self, log: &Log, input: Option<&Counted>) -> Result<Compiled, Error> {
-        let mut plan = plan(&Request { input, ..self.request(log, &self.reader) })?;
+        let mut plan = self.planned(log, input)?;
         self.reader.commit(std::mem::take(&mut plan.edits), self.policy.digest());
         let compiled = compile(&Request { input, ..self.request(log, &self.reader) })?;
         Ok(compiled.told(plan))
+    }
+
+    /// Plans one page, with the summaries that it needs.
+    fn planned(&mut self, log: &Log, input: Option<&Counted>) -> Result<Plan, Error> {
+        let mut planned = plan(&Request { input, ..self.request(log, &self.reader) })?;
+        for _ in 0..ROUNDS_MAX {
+            let request = Request { input, ..self.request(log, &self.reader) };
+            let Some(Summaries { make, notes }) = &self.summaries else { break };
+            let new = planned.wants.iter().filter(|want| notes.get(want.key).is_none());
+            let made: Vec<_> = new.filter_map(|want| Some((want, make(want, &request)?))).collect();
+            let is_needed = made.iter().any(|(want, _)| want.is_urgent);
+            let made: Vec<_> = made.into_iter().map(|(want, note)| (want.key, note)).collect();
+            if let Some(Summaries { notes, .. }) = &mut self.summaries {
+                made.into_iter().for_each(|(key, note)| notes.put(key, note));
+            }
+            if !is_needed {
+                break;
+            }
+            planned = plan(&Request { input, ..self.request(log, &self.reader) })?;
+        }
+        Ok(planned)
     }
 
     fn call(&mut self, log: &Log) -> Result<Compiled, Error> {

@@ -61,6 +61,8 @@ Examples:
   recto replay transcripts/ --policy first_chars --window 32k --pages pages.jsonl
   recto replay transcripts/ --policy none,safe,mine.toml --min-tokens 30k --plot costs.svg
   recto replay chat.json --pages - | head -1
+  recto replay chat.json --policy folding --summarizer http://127.0.0.1:11434/v1 \\
+      --summarizer-model qwen3
 
 Every line of OUT is one page: {\"conversation\": ID, \"turn\": K, \"messages\": [...]}, with messages as
 OpenAI chat has them, whatever the wire; with several policies \"policy\" stands behind the id. OUT
@@ -77,6 +79,11 @@ a cached one counts 0.1 and any other 1.25. Recall says how much of what the age
 stood on the page that led to it: names, numbers, quoted texts, phrases of four words, and whole
 lines; it is the mean of these five, and 1 with the full history.
 
+With --summarizer the summaries that a policy wants are made by a model, each once; without it a
+policy goes on as if they could not be made. What they cost is part of USD, and told apart; it is no
+part of cost, which is about pages alone. A key, if one is needed, is the one that key_env of
+[summarizer] in recto.toml names.
+
 With --json one object is printed:
   target, wire, window, reserve, min_tokens, policy
                   the settings; a window of null is unbounded, a reserve of null the model's own
@@ -86,6 +93,8 @@ With --json one object is printed:
                   measured, and overflows: the turns whose page doesn't fit, each with its breakdown
                   and a hint
   total           conversations, calls, tokens, cached, usd, peak, measured, overflows: all together
+  summaries       of each and of the total, with --summarizer: made, failed, calls, input, cached and
+                  output tokens, usd (which is part of the other)
   measured        cost and recall; score: calls, tokens, cached and peak by four bytes, references:
                   for each kind how many were kept, of all
   dearest, most_forgetful
@@ -200,6 +209,18 @@ pub(crate) struct ReplayArgs {
     /// Draw cost and recall of the policies, as an SVG picture.
     #[arg(long, value_name = "FILE.svg", value_hint = ValueHint::FilePath)]
     pub(crate) plot: Option<PathBuf>,
+
+    /// Have the summaries that policies want made by whoever answers at this base URL.
+    #[arg(long, value_name = "URL", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) summarizer: Option<String>,
+
+    /// The model that makes them; several are asked in this order [default: those of recto.toml, else gpt-4o].
+    #[arg(long, value_name = "MODEL", requires = "summarizer", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) summarizer_model: Vec<String>,
+
+    /// The format in which it is asked [default: openai_chat].
+    #[arg(long, value_name = "WIRE", requires = "summarizer", value_parser = wire_names())]
+    pub(crate) summarizer_wire: Option<Wire>,
 
     /// Print JSON instead of a table.
     #[arg(long)]

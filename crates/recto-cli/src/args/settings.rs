@@ -51,6 +51,17 @@ A configuration file, with every key there is:
   [upstream.openai.headers] # what goes with every request, and wins over a client's; never shown
   openai-organization = \"org-1\"
 
+  [summarizer]              # who makes the summaries that policies want; without it, nobody
+  upstream = \"openai\"       # an [upstream.NAME]; or url and wire, and key_env
+  models = [\"gpt-6-luna\"]   # the preferred one first; the next is asked where one fails
+  mode = \"separate\"         # same: the conversation's own model, by its provider's cache
+  wait_seconds = 20         # how long a call waits for a summary that its page needs
+  timeout_seconds = 120     # for one summary, all models and tries together
+  background = 4            # how many are made at once behind calls
+  output_tokens = 4096      # the longest answer
+  [summarizer.prompts]      # by name; a value that ends in .md or .txt is a file
+  brief = \"brief.md\"
+
   [programs.codex]          # and [programs.claude_code]
   path = \"bin/codex\"        # relative to this file; without it, looked for on PATH
   model = \"gpt-5.5\"         # without it, the program's own choice
@@ -78,6 +89,8 @@ With --json one object is printed:
   upstream    for each provider, in the order they are asked for a model: name, url, wire, key_env,
               client_key (null: see above), headers (their names), remember, ca, models, plain_http,
               timeout_seconds, forward_timeout_seconds, retries, and its origin
+  summarizer  null: nobody; else upstream, url, models, mode, wait_seconds, timeout_seconds,
+              background, output_tokens, prompts (their names)
   programs    for each: name, path, model, arguments, turn_limit_seconds, silence_limit_seconds
   models      own: for each model that files speak of, its name and where the nearest speaks of it
   chosen_by   what decided which files are read: search, option or environment

@@ -1,7 +1,9 @@
 //! `recto config`: which settings hold here, and why.
 
 use crate::args::ConfigArgs;
-use crate::config::{ChosenBy, Config, Layer, Origin, ProgramSettings, ServerSettings, Set, UpstreamLayer};
+use crate::config::{
+    ChosenBy, Config, Layer, Origin, ProgramSettings, ServerSettings, Set, SummarizerTold, UpstreamLayer,
+};
 use crate::failure::Failure;
 use crate::models::Own;
 use crate::paint::Colour;
@@ -10,6 +12,7 @@ use crate::table::{self, Side};
 use crate::talk;
 use recto::wire::Wire;
 use recto::{Policy, Tokens};
+use recto_engine::summarize::Mode;
 use recto_engine::upstream::ClientKey;
 use serde::Serialize;
 use std::net::SocketAddr;
@@ -30,6 +33,7 @@ struct Output {
     server: ServerOutput,
     output: Look,
     upstream: Vec<UpstreamOutput>,
+    summarizer: Option<SummarizerOutput>,
     programs: Vec<ProgramOutput>,
     models: ModelsOutput,
     chosen_by: &'static str,
@@ -85,6 +89,20 @@ struct UpstreamOutput {
     origin: OriginOutput,
     #[serde(skip)]
     told: String,
+}
+
+/// Who makes summaries; of prompts, their names.
+#[derive(Serialize)]
+struct SummarizerOutput {
+    upstream: String,
+    url: Option<String>,
+    models: Vec<String>,
+    mode: &'static str,
+    wait_seconds: u64,
+    timeout_seconds: u64,
+    background: usize,
+    output_tokens: Tokens,
+    prompts: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -168,6 +186,7 @@ impl Output {
             server: ServerOutput::of(config.server()),
             output: Look { color: Value::of(Colour::name(colour), &origin) },
             upstream: config.upstreams().iter().map(UpstreamOutput::of).collect(),
+            summarizer: config.summarizer_told().map(SummarizerOutput::of),
             programs: config.programs().into_iter().map(ProgramOutput::of).collect(),
             models: ModelsOutput { own: config.models.own.iter().map(OwnOutput::of).collect() },
             chosen_by: match config.chosen_by {
@@ -211,8 +230,9 @@ impl Output {
         let programs: Vec<String> = self.programs.iter().map(ProgramOutput::told).collect();
         let programs = format!("programs:\n{}", programs.join("\n"));
         let upstream = UpstreamOutput::table(&self.upstream);
+        let summarizer = self.summarizer.as_ref().map_or("summarizer: nobody".into(), SummarizerOutput::told);
         format!(
-            "{values}\n\n{}\n\n{upstream}\n\n{programs}\n\n{}\n\n{why}:\n{}",
+            "{values}\n\n{}\n\n{upstream}\n\n{summarizer}\n\n{programs}\n\n{}\n\n{why}:\n{}",
             self.server.told(),
             self.models.told(),
             files.collect::<Vec<_>>().join("\n")
@@ -281,6 +301,37 @@ impl UpstreamOutput {
         };
         let rows: Vec<[String; 7]> = std::iter::once(header).chain(all.iter().map(row)).collect();
         table::aligned(&rows, [Side::Left; 7])
+    }
+}
+
+impl SummarizerOutput {
+    fn of(told: SummarizerTold) -> SummarizerOutput {
+        let SummarizerTold { upstream, url, models, numbers, prompts } = told;
+        let mode = Mode::NAMES.iter().find(|(_, mode)| *mode == numbers.mode).map_or("", |(name, _)| name);
+        SummarizerOutput {
+            upstream,
+            url,
+            models,
+            mode,
+            wait_seconds: numbers.wait.as_secs(),
+            timeout_seconds: numbers.timeout.as_secs(),
+            background: numbers.at_once,
+            output_tokens: numbers.output_tokens,
+            prompts,
+        }
+    }
+
+    fn told(&self) -> String {
+        let models = if self.models.is_empty() { "none of its own".into() } else { self.models.join(", ") };
+        talk::harmless(&format!(
+            "summarizer: {} at {}; models: {models}; mode {}; a call waits {} s, a summary takes at most {} s; {} at once",
+            self.upstream,
+            self.url.as_deref().unwrap_or("none"),
+            self.mode,
+            self.wait_seconds,
+            self.timeout_seconds,
+            self.background
+        ))
     }
 }
 

@@ -3,6 +3,7 @@
 mod parallel;
 mod plot;
 mod report;
+mod summaries;
 mod tables;
 
 use crate::args::ReplayArgs;
@@ -14,6 +15,8 @@ use crate::settings::Settings;
 use crate::source::{self, Named};
 use crate::subject::Subject;
 use crate::{interrupt, talk};
+use recto::Request;
+use recto::note::Want;
 use recto::page::Page;
 use recto::replay::recall::{Measure, Score};
 use recto::wire::openai_chat;
@@ -21,6 +24,7 @@ use report::{Report, Row};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+use summaries::{Bill, Summaries};
 
 /// Replays every conversation of the files under every policy, writes their pages, and prints what they cost.
 pub(crate) fn run(args: &ReplayArgs, config: &Config) -> Result<(), Failure> {
@@ -30,7 +34,8 @@ pub(crate) fn run(args: &ReplayArgs, config: &Config) -> Result<(), Failure> {
     if let Some(place) = &args.plot {
         source::check_apart(place, &files, "draw to another file")?;
     }
-    let walk = Walk::new(args, &settings, Pages::to(args.pages.as_deref(), &files)?);
+    let summaries = Summaries::of(args, config)?;
+    let walk = Walk::new(args, &settings, Pages::to(args.pages.as_deref(), &files)?, summaries);
     let report = walk.through(&files)?;
     let pages = walk.pages.into_inner().unwrap_or_else(PoisonError::into_inner);
     let is_stdout_taken = matches!(pages, Pages::Stdout);
@@ -107,6 +112,7 @@ struct Walk<'a> {
     pages: Mutex<Pages>,
     progress: Progress,
     threads: usize,
+    summaries: Option<Summaries>,
 }
 
 /// A conversation that was read and counted, but not replayed yet.
@@ -117,13 +123,18 @@ struct Ready {
 }
 
 impl<'a> Walk<'a> {
-    fn new(args: &'a ReplayArgs, settings: &'a [Settings], pages: Pages) -> Walk<'a> {
+    fn new(
+        args: &'a ReplayArgs,
+        settings: &'a [Settings],
+        pages: Pages,
+        summaries: Option<Summaries>,
+    ) -> Walk<'a> {
         // Pages on the same terminal would be drawn over.
         let progress = if matches!(pages, Pages::Stdout) { Progress::hidden() } else { Progress::on_stderr("turns") };
         // Pages are written in their order as they are made.
         let threads = if matches!(pages, Pages::Nowhere) { parallel::threads() } else { 1 };
         let names = policy_names(settings, &args.policy);
-        Walk { args, settings, names, pages: Mutex::new(pages), progress, threads }
+        Walk { args, settings, names, pages: Mutex::new(pages), progress, threads, summaries }
     }
 
     fn through(&self, files: &[PathBuf]) -> Result<Report, Failure> {
@@ -183,7 +194,12 @@ impl<'a> Walk<'a> {
         interrupt::check()?;
         let Ready { subject, full, .. } = it;
         let policy_told = (self.names.len() > 1).then(|| &*self.names[policy]);
-        let replay = subject.replay(&self.settings[policy]);
+        let bill = Mutex::new(Bill::default());
+        let make = |want: &Want, request: &Request<'_>| self.summaries.as_ref()?.make(want, request, &bill);
+        let mut replay = subject.replay(&self.settings[policy]);
+        if self.summaries.is_some() {
+            replay = replay.with_summaries(&make);
+        }
         self.progress.expect(replay.turns(), &subject.name);
         let mut row = Row::of(&subject.name, file);
         let mut measure = it.measure.clone();
@@ -208,6 +224,9 @@ impl<'a> Walk<'a> {
             self.progress.step();
         }
         row.measure(measure.finish(), full);
+        if self.summaries.is_some() {
+            row.pay(*bill.lock().unwrap_or_else(PoisonError::into_inner));
+        }
         Ok(row)
     }
 }

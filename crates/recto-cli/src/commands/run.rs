@@ -32,7 +32,7 @@ pub(crate) fn run(args: &RunArgs, config: &Config) -> Result<(), Failure> {
     // Whoever can't be asked is told before a conversation begins.
     let who = Who::of(args, program, &settings, config)?;
     let (input, fragments) = (words(args)?, fragments(args)?);
-    let kept = Kept::open_or_make(&args.store, config)?;
+    let kept = Kept::open_or_make(&args.store, config)?.summarizing(config)?;
     let at = kept.at(&args.conversation);
     let opening = Opening { tokenizer: Some(settings.target.tokenizer), ..Opening::default() };
     match kept.run(kept.engine.open(&at, opening)) {
@@ -65,13 +65,18 @@ pub(crate) fn run(args: &RunArgs, config: &Config) -> Result<(), Failure> {
     let outcome = done?;
     printed?;
     if args.output.json {
-        return talk::json(&outcome);
+        talk::json(&outcome)?;
+    } else {
+        if outcome.how == "had_answered" {
+            talk::content(&outcome.text)?;
+        }
+        talk::note(&outcome.told());
     }
-    if outcome.how == "had_answered" {
-        talk::content(&outcome.text)?;
-    }
-    talk::note(&outcome.told());
-    Ok(())
+    // Summaries that were begun behind the call come to their end, or they would count as failed.
+    kept.run(async {
+        kept.engine.rest().await;
+        Ok(())
+    })
 }
 
 /// Who carries a conversation on.

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
+use tokio::time::timeout;
 
 /// How long tasks that nobody waits for may take to end.
 const LEFTOVERS_TIME_MAX: Duration = Duration::from_secs(1);
@@ -38,7 +39,7 @@ pub(crate) fn run(args: &ServeArgs, config: &Config) -> Result<(), Failure> {
         talk::note("demo: the conversation \"late-fees\" is loaded; nothing is kept when the server ends");
         listen(&runtime, args, config, engine)
     } else {
-        let engine = Kept::open_or_make(&args.store, &config)?.engine;
+        let engine = Kept::open_or_make(&args.store, &config)?.summarizing(&config)?.engine;
         listen(&runtime, args, config, engine)
     };
     runtime.shutdown_timeout(LEFTOVERS_TIME_MAX);
@@ -58,6 +59,7 @@ fn listen<S: Store>(runtime: &Runtime, args: &ServeArgs, config: Config, engine:
         )
         };
         let (listener, at) = listener.and_then(|it| it.local_addr().map(|at| (it, at))).map_err(refused)?;
+        let (shutdown, summaries) = (config.server().shutdown, engine.clone());
         let verbosity = if args.verbose { Verbosity::EachRequest } else { Verbosity::Quiet };
         let server = Arc::new(Server::new(engine, config, at, verbosity));
         // Whoever hears of signals must not keep the store from being closed.
@@ -71,6 +73,8 @@ fn listen<S: Store>(runtime: &Runtime, args: &ServeArgs, config: Config, engine:
         });
         announce(at, args)?;
         server::serve(server, listener).await;
+        // Summaries that were begun are paid for: they may come to their end, as requests may.
+        drop(timeout(shutdown, summaries.rest()).await);
         Ok(())
     })
 }

@@ -2,7 +2,7 @@
 
 mod named; // tables that have a name of their own
 
-use super::{Content, Layer, Origin, Set};
+use super::{Content, Layer, Origin, Set, SummarizerLayer, summarizer};
 use crate::args;
 use crate::codes::Code;
 use crate::failure::Failure;
@@ -13,6 +13,7 @@ use recto::Tokens;
 use recto::error::Place;
 use recto::target::Catalogue;
 use recto::wire::Wire;
+use recto_engine::summarize::Mode;
 use serde::Deserialize;
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
@@ -21,11 +22,12 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 /// Tables and their keys.
-const KEYS: [(&str, &[&str]); 4] = [
+const KEYS: [(&str, &[&str]); 5] = [
     ("defaults", &["for", "wire", "window", "reserve", "policy"]),
     ("store", &["path"]),
     ("server", &["listen", "hosts", "shutdown_seconds", "body_mib", "requests_per_tenant"]),
     ("output", &["color"]),
+    ("summarizer", summarizer::KEYS),
 ];
 const SHUTDOWN_SECONDS: RangeInclusive<u32> = 0..=3_600;
 const BODY_MIB: RangeInclusive<u32> = 1..=1_024;
@@ -124,7 +126,31 @@ impl Reading<'_> {
             }
             ("server", "body_mib") => layer.server.body_mib = Some(self.number(value, key, BODY_MIB)?),
             ("server", _) => layer.server.requests_per_tenant = Some(self.number(value, key, REQUESTS_PER_TENANT)?),
+            ("summarizer", _) => self.summarizer(&mut layer.summarizer, key, value)?,
             _ => layer.colour = Some(self.colour(value, key)?),
+        }
+        Ok(())
+    }
+
+    fn summarizer(&self, layer: &mut SummarizerLayer, key: &str, value: &Spanned<DeValue<'_>>) -> Result<(), Failure> {
+        match key {
+            "upstream" => layer.upstream = Some(self.string(value, key)?),
+            "url" => layer.url = Some(self.string(value, key)?),
+            "wire" => layer.wire = Some(self.wire(value, key)?),
+            "key_env" => layer.key_env = Some(self.variable(value, key)?),
+            "models" => layer.models = Some(self.strings(value, key)?),
+            "mode" => layer.mode = Some(self.one_of(value, key, &Mode::NAMES)?),
+            "wait_seconds" => layer.wait_seconds = Some(self.number(value, key, summarizer::WAIT_SECONDS)?),
+            "timeout_seconds" => layer.timeout_seconds = Some(self.number(value, key, named::SECONDS)?),
+            "background" => layer.background = Some(self.number(value, key, summarizer::AT_ONCE)?),
+            "output_tokens" => layer.output_tokens = Some(self.size(value, key)?),
+            _ => {
+                for (name, value) in in_order(self.table(value, key)?) {
+                    let name = name.get_ref().to_string();
+                    let prompt = self.string(value, &name)?;
+                    layer.prompts.insert(name, prompt);
+                }
+            }
         }
         Ok(())
     }
@@ -198,7 +224,8 @@ impl Reading<'_> {
             None => {
                 let tables = KEYS.iter().map(|(table, _)| *table).chain(OF_MODELS).chain(named::NAMED);
                 failure.suggesting(name, tables).hinting(
-                    "known tables: [defaults], [store], [server], [output], [upstream], [programs], [models], [profiles]",
+                    "known tables: [defaults], [store], [server], [output], [summarizer], [upstream], [programs], [models], \
+                     [profiles]",
                 )
             }
         }

@@ -231,7 +231,8 @@ fn matches(pattern: &str, name: &str) -> bool {
     left.ends_with(end)
 }
 
-fn refused(origin: &Origin, what: String) -> Failure {
+/// Something that a file says and that can't be used, with its place.
+pub(super) fn refused(origin: &Origin, what: String) -> Failure {
     let Origin::File { path, place: Place { line, column } } = origin else {
         return Failure::of(Code::BadKeyValue, what);
     };

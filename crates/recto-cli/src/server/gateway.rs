@@ -191,7 +191,7 @@ impl<S: Store> Asked<S> {
             return Err(refused);
         }
         let upstream = self.upstream(incoming.model())?;
-let (mut call, offer) = self.call(&incoming)?;
+        let (mut call, offer) = self.call(&incoming)?;
         let Some((beginning, found, flight)) = self.begun(&incoming, &mut call).await? else {
             return self.unreadable(incoming.model());
         };
@@ -210,7 +210,6 @@ let (mut call, offer) = self.call(&incoming)?;
         let prices = call.target.prices.clone();
         let (body, page, going) = match sent {
             Ok((body, page)) => {
-                let call = Call { marks: found.marks.clone(), ..call };
                 let going = offer.map(|offer| Box::new(Going::new(call, offer, upstream.clone())));
                 (body, page, going)
             }

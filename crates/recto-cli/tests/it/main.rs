@@ -26,6 +26,7 @@ mod score;
 mod serve;
 #[cfg(unix)]
 mod signals;
+mod summarize;
 mod upkeep;
 mod upstream;
 mod validate;

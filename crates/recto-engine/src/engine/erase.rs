@@ -1,15 +1,19 @@
 //! Erasing: of a conversation, and of single entries.
 
-use super::{At, Engine, counter};
+use super::{At, Engine, TRIES_MAX, counter, now, too_busy};
 use crate::body;
 use crate::error::{Error, Kind};
 use crate::lens;
 use crate::store::{
-    ConversationId, DecisionRow, Decisions, EraseEntries, Erased, Forks, ReaderName, Remains, Store, Upto,
+    Batch, ConversationId, DecisionRow, Decisions, EraseEntries, Erased, Expect, Forks, ReaderName, RecordKind,
+    Remains, Store, Upto,
 };
+use crate::summarize::record::is_of;
+use crate::summarize::{Noted, State, Wanted};
 use recto::Seq;
-use recto::edit::{Change, Edit};
+use recto::edit::{Change, Decision, Edit, Reason};
 use recto::entry::ERASED_WORD;
+use recto::note::{Subject, Want};
 use recto::session::Lost;
 use serde::Serialize;
 
@@ -58,12 +62,18 @@ impl<S: Store> Engine<S> {
         }
         let sharing = self.sharing(at, &seqs).await?;
         let decisions = self.quoting(at, &sharing, &seqs).await?;
+        let sharing_at = || sharing.iter().map(|id| At { tenant: at.tenant.clone(), conversation: id.clone() });
         // First, so that nobody goes on with a session that still holds them.
-        for id in &sharing {
-            self.forget_held(&At { tenant: at.tenant.clone(), conversation: id.clone() }, &seqs).await?;
+        for at in sharing_at() {
+            self.forget_held(&at, &seqs).await?;
+            self.forget_noted(&at, &seqs).await?;
         }
         let erase = EraseEntries { remains, decisions };
         let erased = self.store().erase_entries(&at.tenant, &at.conversation, erase).await?;
+        // Once more: a summary that was being made may have come to its end meanwhile. From now on none can.
+        for at in sharing_at() {
+            self.forget_noted(&at, &seqs).await?;
+        }
         sharing.iter().for_each(|id| self.inner.pages.forget(id));
         self.inner.warmth.forget();
         self.inner.changed.notify_waiters();
@@ -94,11 +104,21 @@ impl<S: Store> Engine<S> {
         seqs: &[Seq],
     ) -> Result<Vec<(ConversationId, ReaderName, DecisionRow)>, Error> {
         let mut quoting = Vec::new();
+        let is_folded = self.is_folded(at, conversations, seqs).await?;
         for id in conversations {
             for (reader, _) in self.store().readers(&at.tenant, id).await? {
                 let which = Decisions::About(seqs.to_vec());
                 let rows = self.store().decisions(&at.tenant, id, &reader, Upto::NOW, which).await?;
-                for decision in lens::made(rows)? {
+                let mut about = lens::made(rows)?;
+                if is_folded {
+                    // A note on many entries stands at one of them.
+                    let at = At { tenant: at.tenant.clone(), conversation: id.clone() };
+                    let all = self.decisions(&at, &reader).await?;
+                    let is_new = |it: &Decision| about.iter().all(|known| known.ordinal != it.ordinal);
+                    let more: Vec<Decision> = all.into_iter().filter(|it| folds(it, seqs) && is_new(it)).collect();
+                    about.extend(more);
+                }
+                for decision in about {
                     if let Some(edit) = unquoted(&decision.edit) {
                         let row = lens::rewritten(edit, decision.policy, decision.ordinal, decision.turn.0);
                         quoting.push((id.clone(), reader.clone(), row));
@@ -109,6 +129,19 @@ impl<S: Store> Engine<S> {
         Ok(quoting)
     }
 
+    /// Whether a model has made a note on exchanges with some of the entries.
+    async fn is_folded(&self, at: &At, conversations: &[ConversationId], seqs: &[Seq]) -> Result<bool, Error> {
+        for id in conversations {
+            for record in self.store().kept(&at.tenant, id, RecordKind::Note).await? {
+                let subject = Noted::read(&record)?.want.subject;
+                if matches!(subject, Subject::Range(_)) && seqs.iter().any(|seq| is_of(&subject, *seq)) {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
+    }
+
     /// Gives up the sessions whose providers hold some of the entries: they can't be made to forget them.
     async fn forget_held(&self, at: &At, seqs: &[Seq]) -> Result<(), Error> {
         for (provider, reader, held) in self.sessions(at).await? {
@@ -117,6 +150,36 @@ impl<S: Store> Engine<S> {
             }
         }
         Ok(())
+    }
+
+    /// Takes back what models have said of some of the entries. Whoever is about to say something finds that it is not
+    /// theirs to say any more.
+    async fn forget_noted(&self, at: &At, seqs: &[Seq]) -> Result<(), Error> {
+        let quotes = |want: &Want| seqs.iter().any(|seq| is_of(&want.subject, *seq));
+        for _ in 0..TRIES_MAX {
+            let mut records = Vec::new();
+            for record in self.store().kept(&at.tenant, &at.conversation, RecordKind::Want).await? {
+                let wanted = Wanted::read(&record)?;
+                if quotes(&wanted.want) && wanted.state != State::Over {
+                    records.push(Wanted { state: State::Over, error: None, ..wanted }.record(&record.key));
+                }
+            }
+            for record in self.store().kept(&at.tenant, &at.conversation, RecordKind::Note).await? {
+                let noted = Noted::read(&record)?;
+                if quotes(&noted.want) && !noted.is_erased() {
+                    records.push(noted.erased(now()).record(&record.key));
+                }
+            }
+            if records.is_empty() {
+                return Ok(());
+            }
+            let batch = Batch { records, ..Batch::new(Expect::Any, Vec::new(), now()) };
+            match self.store().append(&at.tenant, &at.conversation, batch).await {
+                Err(error) if error.is_conflict() => continue,
+                done => return done.map(drop),
+            }
+        }
+        Err(too_busy())
     }
 
     /// The oldest conversation that has the entries.
@@ -130,6 +193,14 @@ impl<S: Store> Engine<S> {
             }
         }
         Ok(id)
+    }
+}
+
+/// Whether a decision puts a note in the place of exchanges with some of the entries.
+fn folds(decision: &Decision, seqs: &[Seq]) -> bool {
+    match &decision.edit.why {
+        Reason::Summarized { span, .. } => seqs.iter().any(|seq| span.first <= *seq && *seq <= span.last),
+        _ => false,
     }
 }
 

@@ -5,7 +5,8 @@
 //! warm for the next: its log, its reader, its page. Nothing goes by what is warm without asking: every write says which
 //! version of the conversation it goes by, and is refused if somebody else has written since. Then all is read again.
 
-use super::pages::{Answer, Read, planned};
+use super::pages::{Answer, Planned, Read, planned};
+use super::wanted::{Book, Patience};
 use super::{At, Engine, Opening, TRIES_MAX, now, too_busy};
 use crate::body;
 use crate::call::{Before, Beside, Call, Calling, Contents, Material, Stored, ticket_digest};
@@ -18,6 +19,7 @@ use crate::store::{
 use recto::digest::Digest;
 use recto::edit::{Change, Edit};
 use recto::entry::{Millis, Text};
+use recto::note::Want;
 use recto::receipt::Ticket;
 use recto::{Compiled, Count, Entry, Log, Reader, Seq, Tokenizer, Tokens};
 use std::collections::{HashMap, VecDeque};
@@ -86,6 +88,8 @@ struct Warm {
     at: Millis,
     /// What went beside it, if that is written down.
     beside: Option<Arc<Beside>>,
+    /// What came of wants: whoever writes a note makes this version an old one.
+    book: Option<Arc<Book>>,
     calls: u32,
     tokens: u64,
 }
@@ -222,7 +226,15 @@ struct Paged {
     edits: Vec<Edit>,
     stored: Stored,
     contents: Contents,
+    wants: Vec<Want>,
     warm: Warm,
+}
+
+/// A page that can't be made, at least not without summaries.
+struct Unmade {
+    why: recto::Error,
+    wants: Vec<Want>,
+    book: Option<Arc<Book>>,
 }
 
 impl<S: Store> Engine<S> {
@@ -240,14 +252,27 @@ impl<S: Store> Engine<S> {
             Behind::Fork { .. } => None,
         };
         let (head, mut known) = self.say(at, saying, known).await?;
+        let mut patience = Patience::default();
         for _ in 0..TRIES_MAX {
-            let paged = match self.page(at, call, known.take()).await? {
-                Ok(paged) => paged,
-                Err(why) => return Ok(Beginning::Unmade { head, why: why.into() }),
+            let paged = self.page(at, call, known.take()).await?;
+            let (wants, book) = match &paged {
+                Ok(paged) => (&paged.wants, paged.warm.book.clone()),
+                Err(unmade) => (&unmade.wants, unmade.book.clone()),
             };
+            if self.hurry(at, call, book.as_deref(), wants, &mut patience).await {
+                continue;
+            }
+            let mut paged = match paged {
+                Ok(paged) => paged,
+                Err(Unmade { why, .. }) => return Ok(Beginning::Unmade { head, why: why.into() }),
+            };
+            let wants = std::mem::take(&mut paged.wants);
             match self.decided(at, call, paged).await {
                 Err(error) if error.is_conflict() => continue,
-                Ok(begun) => return Ok(Beginning::Made(begun)),
+                Ok(begun) => {
+                    self.behind(at, call, book.as_deref(), &wants);
+                    return Ok(Beginning::Made(begun));
+                }
                 Err(error) => return Err(error),
             }
         }
@@ -314,41 +339,47 @@ impl<S: Store> Engine<S> {
     }
 
     /// Makes the page: of what is known, if that is enough, else of what is read.
-    async fn page(&self, at: &At, call: &Call, known: Option<Warm>) -> Result<Result<Paged, recto::Error>, Error> {
+    async fn page(&self, at: &At, call: &Call, known: Option<Warm>) -> Result<Result<Paged, Unmade>, Error> {
         if let Some(mut warm) = known {
             if let Some((_, idle)) = &mut warm.before.last {
                 *idle = now().0.saturating_sub(warm.at.0).max(0) as u64 / 1_000;
             }
-            let calling = Calling { call, session: None, before: &warm.before };
+            if warm.book.is_none() {
+                // Another policy may want what the one before did not.
+                warm.book = self.book(at, &call.policy).await?;
+            }
+            let notes = warm.book.as_deref().map(|book| &book.notes);
+            let calling = Calling { call, session: None, before: &warm.before, notes };
             let (beside, mut contents) = self.inner.warmth.beside(call, warm.log.counter(), warm.beside.as_ref())?;
             let material = Material::known(calling, &beside, &warm.log)?;
-            let made = planned(&material.request(&warm.log, &warm.reader));
+            let Planned { compiled, edits, wants } = planned(&material.request(&warm.log, &warm.reader));
             if warm.log.missing().is_empty() && warm.reader.missing().is_empty() {
-                let (compiled, edits) = match made {
-                    Ok(made) => made,
-                    Err(why) => return Ok(Err(why)),
+                let compiled = match compiled {
+                    Ok(compiled) => compiled,
+                    Err(why) => return Ok(Err(Unmade { why, wants, book: warm.book })),
                 };
                 let stored = Stored::beside(calling, &compiled.receipt, &beside, &mut contents);
                 let warm = Warm { beside: Some(beside), ..warm };
-                return Ok(Ok(Paged { compiled, edits, stored, contents, warm }));
+                return Ok(Ok(Paged { compiled, edits, stored, contents, wants, warm }));
             }
         }
-        let Read { made, log, reader, row, before, version } = self.reading(at, call, None, planned).await?;
-        let (compiled, edits) = match made {
-            Ok(made) => made,
-            Err(why) => return Ok(Err(why)),
+        let Read { made, log, reader, row, before, book, version } = self.reading(at, call, None, planned).await?;
+        let Planned { compiled, edits, wants } = made;
+        let compiled = match compiled {
+            Ok(compiled) => compiled,
+            Err(why) => return Ok(Err(Unmade { why, wants, book })),
         };
-        let calling = Calling { call, session: None, before: &before };
+        let calling = Calling { call, session: None, before: &before, notes: None };
         let (beside, mut contents) = self.inner.warmth.beside(call, log.counter(), None)?;
         let stored = Stored::beside(calling, &compiled.receipt, &beside, &mut contents);
         let beside = Some(beside);
-        let warm = Warm { version, log, reader, row, before, at: now(), beside, calls: 0, tokens: 0 };
-        Ok(Ok(Paged { compiled, edits, stored, contents, warm }))
+        let warm = Warm { version, log, reader, row, before, at: now(), beside, book, calls: 0, tokens: 0 };
+        Ok(Ok(Paged { compiled, edits, stored, contents, wants, warm }))
     }
 
     /// Records what was decided for a page. Where nothing was, the call is recorded when it is answered.
     async fn decided(&self, at: &At, call: &Call, paged: Paged) -> Result<Begun, Error> {
-        let Paged { compiled, edits, stored, mut contents, mut warm } = paged;
+        let Paged { compiled, edits, stored, mut contents, mut warm, .. } = paged;
         let is_open = !edits.is_empty();
         if is_open {
             let ticket = ticket_digest(&compiled.receipt.ticket);
@@ -447,6 +478,7 @@ impl Warm {
             before: Before::default(),
             at: now(),
             beside: None,
+            book: None,
             calls: 0,
             tokens: 0,
         }

@@ -1,5 +1,6 @@
 //! Pages: planned and compiled from what is stored, acknowledged or abandoned, and made again as they were.
 
+use super::wanted::{Book, Patience};
 use super::{Append, At, Engine, TRIES_MAX, batch, counter, now, too_busy};
 use crate::body;
 use crate::call::{Before, Call, Calling, Contents, Material, Stored, Totals, ticket_digest};
@@ -15,15 +16,16 @@ use recto::digest::Digest;
 use recto::edit::{Change, Edit};
 use recto::entry::{Millis, Text};
 use recto::expand::{Ask, Expansion, Refusal, expand};
+use recto::note::Want;
 use recto::page::Page;
 use recto::receipt::Ticket;
 use recto::wire::Usage;
 use recto::{
-    Compiled, Entry, Log, Plan, Reader, Request, Seq, Session, Target, Tokens, compile, plan, plan_or_compile,
+    Compiled, Entry, Log, Reader, Request, Seq, Session, Target, Tokens, compile, plan, plan_or_compile,
 };
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 /// How often more is read for one page; each time twice as much.
 const ROUNDS_MAX: usize = 64;
@@ -129,7 +131,16 @@ pub(super) struct Read<T> {
     pub(super) reader: Reader,
     pub(super) row: ReaderRow,
     pub(super) before: Before,
+    pub(super) book: Option<Arc<Book>>,
     pub(super) version: u64,
+}
+
+/// What a plan came to, and the page as if that were recorded.
+pub(super) struct Planned {
+    pub(super) compiled: Result<Compiled, recto::Error>,
+    pub(super) edits: Vec<Edit>,
+    /// Summaries that would help; also where there is no page without them.
+    pub(super) wants: Vec<Want>,
 }
 
 /// Something that was made of a call, of which nothing was missing.
@@ -141,10 +152,10 @@ struct Whole<T> {
 
 /// A page that was planned and compiled, and not recorded yet.
 struct Made {
-    compiled: Compiled,
-    edits: Vec<Edit>,
+    planned: Planned,
     row: ReaderRow,
     before: Before,
+    book: Option<Arc<Book>>,
     held: Option<Held>,
 }
 
@@ -152,10 +163,17 @@ impl<S: Store> Engine<S> {
     /// Plans, records what was decided, compiles the page, and records that its call is open. What doesn't fit is an
     /// error, and nothing is recorded; so is a session that another call goes on with.
     pub async fn compile(&self, at: &At, call: &Call) -> Result<Compiled, Error> {
+        let mut patience = Patience::default();
         for _ in 0..TRIES_MAX {
-            let Made { compiled, edits, row, before, held } = self.make(at, call).await?;
+            let Made { planned, row, before, book, held } = self.make(at, call).await?;
+            if self.hurry(at, call, book.as_deref(), &planned.wants, &mut patience).await {
+                continue;
+            }
+            let Planned { compiled, edits, wants } = planned;
+            let compiled = compiled?;
             let session = held.as_ref().map(|held| &held.session);
-            let (stored, contents) = Stored::of(Calling { call, session, before: &before }, &compiled.receipt);
+            let calling = Calling { call, session, before: &before, notes: None };
+            let (stored, contents) = Stored::of(calling, &compiled.receipt);
             let input = call.input.as_ref().map(|input| serde_json::to_string(input).expect("an entry is plain data"));
             let ticket = ticket_digest(&compiled.receipt.ticket);
             let open = OpenCall { ticket, turn: row.turns, receipt: stored.text()?, input };
@@ -170,6 +188,7 @@ impl<S: Store> Engine<S> {
             }
             self.inner.pages.put(at, &call.reader, &compiled.receipt.ticket, &compiled.page);
             self.inner.changed.notify_waiters();
+            self.behind(at, call, book.as_deref(), &wants);
             return Ok(compiled);
         }
         Err(too_busy())
@@ -177,7 +196,7 @@ impl<S: Store> Engine<S> {
 
     /// Plans and compiles the page as [`compile`](Engine::compile) would, and records nothing.
     pub async fn preview(&self, at: &At, call: &Call) -> Result<Compiled, Error> {
-        Ok(self.make(at, call).await?.compiled)
+        Ok(self.make(at, call).await?.planned.compiled?)
     }
 
     /// Records that a call was answered: its turn, what was said with it, and what came of it, all at once.
@@ -308,9 +327,8 @@ impl<S: Store> Engine<S> {
     async fn make(&self, at: &At, call: &Call) -> Result<Made, Error> {
         let held = self.continued(at, call).await?;
         let session = held.as_ref().map(|held| &held.session);
-        let Read { made, row, before, .. } = self.reading(at, call, session, planned).await?;
-        let (compiled, edits) = made?;
-        Ok(Made { compiled, edits, row, before, held })
+        let Read { made: planned, row, before, book, .. } = self.reading(at, call, session, planned).await?;
+        Ok(Made { planned, row, before, book, held })
     }
 
     /// Makes something of the next call of a reader.
@@ -327,9 +345,10 @@ impl<S: Store> Engine<S> {
         let row = lens.row;
         let mut window = self.window(at, &conversation, head, call).await?;
         let before = self.before(at, &mut window, &call.reader, lens.last_call().await?).await?;
-        let calling = Calling { call, session, before: &before };
+        let book = self.book(at, &call.policy).await?;
+        let calling = Calling { call, session, before: &before, notes: book.as_deref().map(|book| &book.notes) };
         let Whole { made, log, reader } = until_whole(&mut window, head, lens, calling, make).await?;
-        Ok(Read { made, log, reader, row, before, version: conversation.version })
+        Ok(Read { made, log, reader, row, before, book, version: conversation.version })
     }
 
     /// Compiles a page again from what its receipt says it was made from.
@@ -348,7 +367,7 @@ impl<S: Store> Engine<S> {
         }
         let Ticket { head, turn, ordinal, .. } = stored.ticket;
         let lens = self.lens(at, &call.reader, Upto { turn: turn.0, ordinal }).await?;
-        let calling = Calling { call: &call, session: session.as_ref(), before: &before };
+        let calling = Calling { call: &call, session: session.as_ref(), before: &before, notes: None };
         Ok(until_whole(window, head, lens, calling, compile).await?.made?)
     }
 
@@ -469,16 +488,19 @@ async fn until_whole<S: Store, T>(
 }
 
 /// Plans, and compiles with what was planned as if it were recorded.
-pub(super) fn planned(request: &Request<'_>) -> Result<(Compiled, Vec<Edit>), recto::Error> {
-    let (plan, compiled): (Plan, Option<Compiled>) = plan_or_compile(request)?;
+pub(super) fn planned(request: &Request<'_>) -> Planned {
+    let (plan, compiled) = match plan_or_compile(request) {
+        Ok(made) => made,
+        Err(why) => return Planned { compiled: Err(why), edits: Vec::new(), wants: Vec::new() },
+    };
+    let (edits, wants) = (plan.edits.clone(), plan.wants.clone());
     if let Some(compiled) = compiled {
-        return Ok((compiled, Vec::new()));
+        return Planned { compiled: Ok(compiled), edits: Vec::new(), wants };
     }
-    let edits = plan.edits.clone();
     let mut reader: Reader = request.reader.clone();
     reader.commit(edits.iter().cloned(), request.policy.digest());
-    let compiled = compile(&Request { reader: &reader, ..*request })?;
-    Ok((compiled.told(plan), edits))
+    let compiled = compile(&Request { reader: &reader, ..*request }).map(|compiled| compiled.told(plan));
+    Planned { compiled, edits, wants }
 }
 
 /// What is asked for, as it would be left out of the next page; and what is planned for that.

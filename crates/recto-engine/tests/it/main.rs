@@ -18,5 +18,6 @@ mod processes;
 mod sessions;
 mod sqlite;
 mod subprocess;
+mod summaries;
 mod travel;
 mod upstream;

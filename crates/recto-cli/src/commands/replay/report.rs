@@ -1,5 +1,6 @@
 //! What replayed conversations cost and forget, as data.
 
+use super::summaries::Bill;
 use crate::codes::Code;
 use crate::failure::Failure;
 use crate::settings::Settings;
@@ -72,6 +73,8 @@ pub(super) struct Row {
     pub(super) spent: Spent,
     pub(super) measured: Measured,
     pub(super) overflows: Vec<NotFitting>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) summaries: Option<Bill>,
 }
 
 /// The sums of all conversations.
@@ -82,6 +85,8 @@ pub(super) struct Total {
     pub(super) spent: Spent,
     pub(super) measured: Measured,
     pub(super) overflows: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) summaries: Option<Bill>,
 }
 
 /// What calls cost together, as the target's provider counts.
@@ -207,6 +212,9 @@ impl Outcome {
         total.conversations += 1;
         total.spent.add(row.spent);
         total.overflows += row.overflows.len();
+        if let Some(bill) = &row.summaries {
+            total.summaries.get_or_insert_default().sum(bill);
+        }
         let mut sum = total.measured.score;
         sum.add(&score);
         total.measured = Measured::of(sum, full);
@@ -218,7 +226,14 @@ impl Row {
     /// Returns a conversation without calls yet.
     pub(super) fn of(name: &str, file: &Path) -> Row {
         let (conversation, file) = (name.into(), source::shown(file));
-        Row { conversation, file, spent: Spent::default(), measured: Measured::default(), overflows: Vec::new() }
+        let (spent, measured, overflows, summaries) = (Spent::default(), Measured::default(), Vec::new(), None);
+        Row { conversation, file, spent, measured, overflows, summaries }
+    }
+
+    /// Adds what its summaries cost.
+    pub(super) fn pay(&mut self, bill: Bill) {
+        self.spent.usd += bill.usd;
+        self.summaries = Some(bill);
     }
 
     /// Adds a call: all of it as the provider would count, since what its cache holds is told so.

@@ -22,6 +22,10 @@ impl Report {
         if self.has_overflow() {
             parts.push("cost and recall leave out the pages that don't fit".into());
         }
+        for outcome in &self.outcomes {
+            let policy = if self.outcomes.len() > 1 { format!("{}: ", short(&outcome.policy)) } else { String::new() };
+            parts.extend(outcome.total.summaries.map(|bill| format!("{policy}{}", bill.told())));
+        }
         if let (Some(least), true) = (self.about.min_tokens, self.about.left_out > 0) {
             let left_out = self.about.left_out;
             parts.push(format!("left out, since they have fewer than {least} tokens of four bytes: {left_out}"));

@@ -30,7 +30,7 @@ const UPSTREAM_KEYS: [&str; 12] = [
     "retries",
 ];
 const PROGRAM_KEYS: [&str; 5] = ["path", "model", "arguments", "turn_limit_seconds", "silence_limit_seconds"];
-const SECONDS: RangeInclusive<u32> = 1..=86_400;
+pub(super) const SECONDS: RangeInclusive<u32> = 1..=86_400;
 const RETRIES: RangeInclusive<u32> = 0..=10;
 const VARIABLE_CHARS_MAX: usize = 64;
 
@@ -102,7 +102,7 @@ impl Reading<'_> {
     }
 
     /// Reads the name of a variable. What is none may be the key itself, and is not shown.
-    fn variable(&self, value: &Value<'_>, key: &str) -> Result<Set<String>, Failure> {
+    pub(super) fn variable(&self, value: &Value<'_>, key: &str) -> Result<Set<String>, Failure> {
         let name = self.string(value, key)?;
         let is_name = |text: &str| {
             let is_letter = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
@@ -123,7 +123,7 @@ impl Reading<'_> {
         headers.collect()
     }
 
-    fn one_of<T: Copy>(&self, value: &Value<'_>, key: &str, known: &[(&str, T)]) -> Result<Set<T>, Failure> {
+    pub(super) fn one_of<T: Copy>(&self, value: &Value<'_>, key: &str, known: &[(&str, T)]) -> Result<Set<T>, Failure> {
         let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
         let expected = format!("expected one of: {}", names.join(", "));
         let DeValue::String(text) = value.get_ref() else { return Err(self.wrong(value, key, &expected)) };
