@@ -175,7 +175,7 @@ fn expire() -> impl Strategy<Value = Step> {
     let action = || {
         prop_oneof![
             Just(ExpiryAction::Remove),
-            (1u32..60).prop_map(|chars| match chars % 3 {
+            (1u32..60).prop_map(|chars| match chars % 4 {
                 0 => ExpiryAction::Summary { chars },
                 _ => ExpiryAction::FirstChars(chars),
             }),
