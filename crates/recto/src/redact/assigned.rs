@@ -112,19 +112,17 @@ fn value(bytes: &[u8], from: usize) -> Option<Range<usize>> {
     (!is_code && length > stops).then_some(from..end - stops)
 }
 
-/// Returns what stands between quotes that have so many backslashes in front of them.
+/// Returns what stands between quotes that have so many backslashes in front of them; the last may have fewer.
 fn quoted(bytes: &[u8], start: usize, quote: u8, marks: usize) -> Option<Range<usize>> {
     let mut end = start;
-    while end < bytes.len() && end - start < VALUE_BYTES_MAX {
-        match bytes[end] {
-            b'\n' => return None,
-            byte if byte == quote
-                && run_back(&bytes[start..], end - start, QUOTES_MAX + 1, |it| it == b'\\') <= marks =>
-            {
-                return (end - start > marks).then_some(start..end - marks);
+    while end < bytes.len() && end - start < VALUE_BYTES_MAX && bytes[end] != b'\n' {
+        if bytes[end] == quote {
+            let escapes = run_back(bytes, end, (end - start).min(QUOTES_MAX + 1), |it| it == b'\\');
+            if escapes <= marks {
+                return (end - escapes > start).then_some(start..end - escapes);
             }
-            _ => end += 1,
         }
+        end += 1;
     }
     None
 }

@@ -223,7 +223,7 @@ fn checksum(digits: &[u8]) -> bool {
             digit / 10 + digit % 10
         })
         .sum();
-    sum % 10 == 0
+    sum.is_multiple_of(10)
 }
 
 /// Countries and how long their account numbers are.
@@ -287,7 +287,7 @@ pub(super) fn iban(bytes: &[u8], at: usize) -> Option<(Range<usize>, Kind)> {
     // The first four characters count as if they stood at the end.
     let mut moved = [0; 4];
     while count < *length {
-        let is_gap = count > 0 && count % 4 == 0 && after(bytes, end) == b' ';
+        let is_gap = count > 0 && count.is_multiple_of(4) && after(bytes, end) == b' ';
         end += usize::from(is_gap);
         let byte = *bytes.get(end).filter(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit())?;
         match moved.get_mut(count) {

@@ -40,7 +40,7 @@ const STEPS: [Step; 256] = {
 pub(super) fn scan(text: &str, kinds: &BTreeSet<Kind>) -> Vec<Found> {
     let bytes = text.as_bytes();
     let is_personal = kinds.iter().any(Kind::is_personal);
-    let mut found = Hits { kinds, found: Vec::new() };
+    let mut found = Hits { text, kinds, found: Vec::new() };
     if kinds.is_empty() {
         return found.found;
     }
@@ -67,6 +67,7 @@ pub(super) fn scan(text: &str, kinds: &BTreeSet<Kind>) -> Vec<Found> {
 }
 
 struct Hits<'k> {
+    text: &'k str,
     kinds: &'k BTreeSet<Kind>,
     found: Vec<Found>,
 }
@@ -74,6 +75,8 @@ struct Hits<'k> {
 impl Hits<'_> {
     fn add(&mut self, hit: Option<(Range<usize>, Kind)>) {
         let Some((range, kind)) = hit.filter(|(_, kind)| self.kinds.contains(kind)) else { return };
+        // Detectors look at bytes; here it is made sure that no character is split, whatever they say.
+        let range = self.text.floor_char_boundary(range.start)..self.text.ceil_char_boundary(range.end);
         self.found.push(Found { range, kind });
     }
 }
