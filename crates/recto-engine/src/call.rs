@@ -298,7 +298,7 @@ pub(crate) struct Stored {
     tools: Option<Digest>,
     /// A list of texts; what of the others is not written down by itself stands there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    bundle: Option<Digest>,
+    pub(crate) bundle: Option<Digest>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     format: Option<Digest>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -161,6 +161,8 @@ impl<S: Store> Engine<S> {
                 put(&line_of(name, row)?)?;
             }
         }
+        // What stands in one of the contents, with others, is told with that.
+        let mut bundled: BTreeSet<(Option<Digest>, Digest)> = BTreeSet::new();
         let mut turn = 0;
         while turn < row.turns {
             let rows = self.store().turns(tenant, id, name, upto, Turns::Since { turn, rows: PAGE_ROWS }).await?;
@@ -168,9 +170,12 @@ impl<S: Store> Engine<S> {
             turn = last.turn + 1;
             for row in rows {
                 let stored = Stored::parse(&row.receipt)?;
-                if stored.digests().iter().any(|digest| !known.contains(digest)) {
+                let is_within = |digest: &Digest| bundled.contains(&(stored.bundle, *digest));
+                if stored.digests().iter().any(|digest| !known.contains(digest) && !is_within(digest)) {
                     let contents = self.contents(at, &stored).await?;
-                    for (digest, text) in contents.into_iter().filter(|(digest, _)| known.insert(*digest)) {
+                    bundled.extend(stored.bundled(&contents)?.into_iter().map(|(digest, _)| (stored.bundle, digest)));
+                    let apart = contents.into_iter().filter(|(digest, _)| !bundled.contains(&(stored.bundle, *digest)));
+                    for (digest, text) in apart.filter(|(digest, _)| known.insert(*digest)) {
                         put(&Line::Content { digest, text })?;
                     }
                 }

@@ -117,6 +117,49 @@ fn pages_of_what_is_warm_are_those_of_what_is_read_and_come_back_as_they_were() 
     });
 }
 
+async fn exported<S: Store>(engine: &Engine<S>, at: &At) -> Vec<String> {
+    let mut lines = Vec::new();
+    let keep = |line: &str| {
+        lines.push(line.to_string());
+        Ok(())
+    };
+    engine.export(at, keep).await.unwrap();
+    lines
+}
+
+#[test]
+fn conversations_that_begin_alike_have_each_what_their_pages_were_made_from() {
+    let folder = TempFolder::new();
+    block_on(async {
+        let file = folder.file("recto.db");
+        let engine = Engine::over(Sqlite::open(&file).unwrap());
+        let places = ["one", "other"].map(|id| At::new(&Tenant::default(), id));
+        for at in &places {
+            let mut head = None;
+            // Its tools and instructions change on the way.
+            for turn in [0, 1, 25, 35] {
+                let saying = Saying { entries: said(turn), behind: behind(head), links: Vec::new() };
+                let begun = made(engine.begin(at, saying, &call(turn)).await.unwrap());
+                let answer = answer(turn, begun.compiled.receipt.ledger.used());
+                head = engine.finish(begun, answer, "fork".into()).await.unwrap().appended.last;
+            }
+        }
+        drop(engine);
+        let reopened = Engine::over(Sqlite::open(&file).unwrap());
+        let elsewhere = Engine::over(Memory::default());
+        for at in &places {
+            let lines = exported(&reopened, at).await;
+            elsewhere.import(&at.tenant, None, lines.iter().cloned().map(Ok)).await.unwrap();
+            assert_eq!(exported(&elsewhere, at).await, lines);
+            for turn in 0..4 {
+                assert!(reopened.again(at, &"main".into(), turn).await.unwrap().agrees, "turn {turn}");
+                assert!(elsewhere.again(at, &"main".into(), turn).await.unwrap().agrees, "turn {turn}");
+            }
+        }
+        assert_eq!(reopened.check(|_| {}).await.unwrap().findings, []);
+    });
+}
+
 #[test]
 fn what_somebody_else_has_written_is_heeded_at_the_next_call() {
     block_on(async {

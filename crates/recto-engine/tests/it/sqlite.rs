@@ -180,6 +180,31 @@ async fn on_a_full_disk_nothing_is_acknowledged_that_is_not_there() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_write_that_fails_half_way_leaves_nothing_and_those_it_shares_a_commit_with_stay() {
+    let folder = TempFolder::new();
+    let store = store(&folder);
+    store.make(new("a")).await;
+    store.say("a", words(1)).await;
+    let tasks: Vec<_> = (0..200)
+        .map(|at| {
+            let store = store.clone();
+            let mut batch = batch(words(2));
+            if at % 20 == 0 {
+                // Its second entry claims a place that is taken, when the first one is written already.
+                batch.rows[1].seq = Some(Seq(0));
+            }
+            tokio::spawn(async move { (at % 20 != 0, store.put("a", batch).await) })
+        })
+        .collect();
+    for task in tasks {
+        let (is_good, done) = task.await.unwrap();
+        assert_eq!(is_good, done.is_ok(), "{done:?}");
+    }
+    assert_eq!(store.all("a").await.len(), 1 + 190 * 2);
+    assert_eq!(checked(&store).await.findings, []);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_write_that_fails_does_not_hurt_those_it_shares_a_commit_with() {
     let folder = TempFolder::new();
     let store = store(&folder);
