@@ -175,9 +175,11 @@ fn expire() -> impl Strategy<Value = Step> {
     let action = || {
         prop_oneof![
             Just(ExpiryAction::Remove),
-            (1u32..60).prop_map(ExpiryAction::FirstChars),
+            (1u32..60).prop_map(|chars| match chars % 4 {
+                0 => ExpiryAction::Summary { chars },
+                _ => ExpiryAction::FirstChars(chars),
+            }),
             (1u32..30, 0u32..30).prop_map(|(head, tail)| ExpiryAction::HeadTail { head, tail }),
-            (1u32..60).prop_map(|chars| ExpiryAction::Summary { chars }),
         ]
     };
     // Every tool of a story is called `look`.
@@ -232,15 +234,20 @@ fn shorten() -> impl Strategy<Value = Step> {
     })
 }
 
-/// A pass that puts a note in the place of exchanges.
-fn fold() -> impl Strategy<Value = Step> {
-    let percents = (10u32..=100, 0u32..=100, 0u32..100);
-    (percents, 1u64..12, 1usize..3, 1u32..200, any::<bool>()).prop_map(
-        |((over_percent, want_percent, target_percent), step, keep_last, chars, keep_first_request)| {
-            let numbers = Fold { over_percent, want_percent, target_percent, step, keep_last, ..Fold::default() };
-            Fold { chars, keep_first_request, ..numbers }.into()
-        },
-    )
+/// A pass that puts a note in the place of exchanges, with numbers that follow from those of a policy.
+fn fold(numbers: &Patience) -> Step {
+    let (start, percent) = (numbers.start.0, numbers.percent);
+    Fold {
+        over_percent: 10 + (start * 9 % 91) as u32,
+        want_percent: percent.min(100),
+        target_percent: (start as u32 * 7 + percent) % 100,
+        step: 1 + start % 11,
+        keep_last: 1 + percent as usize % 2,
+        chars: 1 + percent,
+        keep_first_request: numbers.margin == Tokens(0),
+        ..Fold::default()
+    }
+    .into()
 }
 
 /// A pass that lowers the floor.
@@ -277,24 +284,23 @@ fn selection() -> impl Strategy<Value = Selection> {
 
 fn policy() -> impl Strategy<Value = Policy> {
     let words = prop::bool::weighted(0.2);
-    let passes = (vec(shorten(), 0..3), prop::option::weighted(0.3, fold()), prop::option::weighted(0.9, lower()));
+    let passes = (vec(shorten(), 0..3), prop::option::weighted(0.9, lower()));
     let apply = prop_oneof![4 => Just(Apply::Immediately), 2 => Just(Apply::WhenItPays), 1 => Just(Apply::Never)];
     let patience =
         (0u64..100, prop_oneof![Just(0), 1u32..150], 0u64..2, prop::option::weighted(0.2, 0u32..20)).prop_map(
             |(start, percent, margin, brake)| Patience { start: Tokens(start), percent, margin: Tokens(margin), brake },
         );
-    (selection(), words, passes, apply, patience).prop_map(
-        |(select, words, (shorten, fold, lower), apply, patience)| {
-            let mut policy = Policy::named("generated");
-            let start_is_odd = patience.start.0 % 2 == 1;
-            (policy.apply, policy.patience) = (apply, patience);
-            policy.select = select;
-            policy.pins.words = if words { vec!["aa".into()] } else { Vec::new() };
-            policy.stale = if start_is_odd { Stale::Keep } else { Stale::Reseed };
-            policy.reduce = shorten.into_iter().chain(fold).chain(lower).collect();
-            policy
-        },
-    )
+    (selection(), words, passes, apply, patience).prop_map(|(select, words, (shorten, lower), apply, patience)| {
+        let mut policy = Policy::named("generated");
+        let start_is_odd = patience.start.0 % 2 == 1;
+        let fold = (patience.start.0 % 3 == 0).then(|| fold(&patience));
+        (policy.apply, policy.patience) = (apply, patience);
+        policy.select = select;
+        policy.pins.words = if words { vec!["aa".into()] } else { Vec::new() };
+        policy.stale = if start_is_odd { Stale::Keep } else { Stale::Reseed };
+        policy.reduce = shorten.into_iter().chain(fold).chain(lower).collect();
+        policy
+    })
 }
 
 /// Returns stories of up to `length` events.

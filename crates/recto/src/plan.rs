@@ -124,7 +124,8 @@ fn plan_within<'a>(
     (Plan { edits, warnings, waiting: moment.waiting, wants }, has_floor && !had_space, view)
 }
 
-/// Leaves out edits of what the same plan puts below the floor.
+/// Leaves out edits of what the same plan puts below the floor, and all floors but the last: what is decided once is
+/// taken back at once.
 fn above_the_floor(edits: Vec<Edit>, request: &Request<'_>) -> Vec<Edit> {
     let floor = edits.iter().rev().find_map(|edit| match &edit.change {
         Change::Floor(floor) => Some(floor.clone()),
@@ -134,7 +135,8 @@ fn above_the_floor(edits: Vec<Edit>, request: &Request<'_>) -> Vec<Edit> {
     // Other sections have no floor.
     let is_elsewhere = |seq| request.log.get(seq).is_some_and(|entry| !entry.original().section.is_messages());
     let stays = |edit: &Edit| match &edit.change {
-        Change::Floor(_) | Change::Pin(_) | Change::Cut { .. } => true,
+        Change::Floor(other) => *other == floor,
+        Change::Pin(_) | Change::Cut { .. } => true,
         change => {
             let seq = change.seq();
             seq >= floor.at || floor.keeps.contains(&seq) || is_elsewhere(seq)

@@ -48,6 +48,8 @@ pub struct View<'a> {
     pub(crate) late_cost: Tokens,
     /// Whether failed results say so in their texts.
     pub(crate) tells_errors: bool,
+    /// No floor may lie below this: what lies there was not read, or has gone already.
+    pub(crate) lowest: Seq,
     /// The first item that passes may change; what lies before waits for its moment.
     pub(crate) cut: usize,
     /// The session whose provider holds what passes may not change now.
@@ -313,6 +315,7 @@ impl<'a> View<'a> {
                 }
                 Change::Floor(lowered) => {
                     floor = Some(lowered.at);
+                    self.lowest = self.lowest.max(lowered.at);
                     let floor = lowered;
                     let below =
                         self.items.iter_mut().filter(|it| it.is_main() && it.seq() < floor.at && it.keep.is_none());

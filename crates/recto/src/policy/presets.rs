@@ -17,8 +17,8 @@ const PRESETS: &[Preset] = &[
     ("default", "excerpts of what is old, when that pays; then as safe", Policy::usual),
     ("careful", "the same, keeping more", Policy::careful),
     ("frugal", "the same, keeping less", Policy::frugal),
-    ("folding", "as default; a model's note stands for the oldest exchanges before any are dropped", Policy::folding),
     ("first_chars", "shortens old tool results to their beginning, in batches; then as safe", Policy::first_chars),
+    ("folding", "as default; a model's note stands for the oldest exchanges before any are dropped", Policy::folding),
     ("cognesy_default", "the conversation, and of traces only the current run's", Policy::cognesy_default),
     ("cognesy_selected", "the sections summary, buffer and messages, with all traces", Policy::cognesy_selected),
     (

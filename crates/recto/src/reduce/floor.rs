@@ -120,8 +120,10 @@ impl<'r, 'a> Ends<'r, 'a> {
         let cuts = cuts(&self.keep, Grain::Exchange, view);
         let cuts: Vec<Cut> = cuts.into_iter().filter(|cut| cut.is_exchange && !cut.is_end).collect();
         let items = view.items();
-        let decided = Decided { reader: self.keep.request.reader, more: &[] };
-        let is_open = |item: &Item<'_>| item.unanswered().any(|call| !decided.settled(item.seq(), &call.id));
+        let request = self.keep.request;
+        let decided = Decided { reader: request.reader, more: &[] };
+        // A call that was shown unanswered stays so, and a result that comes after all is a late note.
+        let is_open = |item: &Item<'_>| item.unanswered().next().is_some() && request.reader.age(item.seq()) == 0;
         let open = items.iter().position(|item| item.is_shown() && !self.keep.stays(item) && is_open(item));
         let is_free = |at: usize| {
             let item: &Item<'_> = &items[at];
@@ -233,7 +235,7 @@ fn cuts(keep: &Keep<'_, '_>, grain: Grain, view: &View<'_>) -> Vec<Cut> {
     let mut cuts = Vec::new();
     for (at, item) in items.iter().enumerate() {
         let is_exchange = opens(item) || grain == Grain::Message;
-        if item.is_main() && item.seq() >= view.window.start && (is_exchange || at > last_exchange) {
+        if item.is_main() && item.seq() >= view.lowest && (is_exchange || at > last_exchange) {
             let is_clear = reach < Some(item.seq());
             let opening =
                 (!is_exchange && opens(&items[last_exchange]) && !stays[last_exchange]).then_some(last_exchange);

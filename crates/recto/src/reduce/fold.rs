@@ -79,13 +79,11 @@ impl Reduce for Fold {
     }
 
     fn propose(&self, view: &View<'_>, request: &Request<'_>) -> Vec<Edit> {
-        let Some(level) = Level::of(self, view, request).filter(|level| level.is_over) else { return Vec::new() };
+        let level = Level::of(self, view, request).filter(|level| level.is_over);
+        let Some(level) = level.filter(|_| request.notes.is_some()) else { return Vec::new() };
         let ranges = Ranges::of(self, view, request);
-        let best = ranges.made(&level, view).map(|(range, text, model)| {
-            let after = ranges.cost(range, text, view);
-            (range, text, model, after)
-        });
-        let Some((range, text, model, after)) = best else { return Vec::new() };
+        let Some((range, text, model)) = ranges.made(&level, view) else { return Vec::new() };
+        let after = cost(range, text, view);
         let why = Reason::TooLong { cost: level.cost, room: level.room, target: level.target };
         let change = Change::Floor(ranges.ends.floor(&range.end, view));
         let floor = Edit { change, by: NAME.into(), why, before: level.cost, after, due: None };
@@ -214,16 +212,11 @@ impl<'r, 'a> Ranges<'r, 'a> {
         self.list.iter().any(|range| matches!(self.note(range), Some(Some(Note::Failed { .. }))))
     }
 
-    /// What the page costs with a note in the place of a range.
-    fn cost(&self, range: &Range, text: &str, view: &View<'_>) -> Tokens {
-        range.end.after() + view.count(text) + view.overhead
-    }
-
     /// The longest range that has a note which helps.
     fn made(&self, level: &Level, view: &View<'_>) -> Option<(&Range, &'a Text, &'a Text)> {
         self.list.iter().rev().find_map(|range| {
             let Some(Some(Note::Made { text, model })) = self.note(range) else { return None };
-            let after = self.cost(range, text, view);
+            let after = cost(range, text, view);
             let helps = after <= level.trigger || (level.must && after < level.cost);
             helps.then_some((range, text, model))
         })
@@ -239,6 +232,11 @@ impl<'r, 'a> Ranges<'r, 'a> {
         let helps = |range: &&Range| after(range) <= level.trigger || (level.must && after(range) < level.cost);
         reaches.or_else(|| self.list.iter().rev().filter(|_| level.is_over).filter(can_be).find(helps))
     }
+}
+
+/// What the page costs with a note in the place of a range.
+fn cost(range: &Range, text: &str, view: &View<'_>) -> Tokens {
+    range.end.after() + view.count(text) + view.overhead
 }
 
 /// The edits that put a note in the place of the words that opened the last exchange of a range.

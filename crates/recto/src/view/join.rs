@@ -29,6 +29,7 @@ struct Join<'a, 'r> {
 pub(super) fn join<'a>(window: Window<'a>, request: &Request<'a>, decided: Decided<'a>, purpose: Purpose) -> View<'a> {
     let view = View {
         items: Vec::with_capacity(window.entries.len()),
+        lowest: window.start,
         gone: Vec::new(),
         window,
         warnings: Vec::new(),

@@ -68,7 +68,7 @@ fn s26_a_summary_stands_in_the_entrys_place_under_the_marker_that_agents_know_an
     assert_eq!(want.prompt, None);
     // Until there is one, everything stays.
     assert_eq!(talk.shown(seq).unwrap().len(), 5_000);
-    assert_eq!(talk.call().0.wants, [want.clone()], "it is the same summary that is wanted");
+    assert_eq!(talk.call().0.wants, std::slice::from_ref(&want), "it is the same summary that is wanted");
     let told = input(&want, &talk);
     let head =
         "originalLength: 5000\ntargetLength: 500\nmessageType: action result\nturnAdded: 1\noriginalContent:\nxxx";

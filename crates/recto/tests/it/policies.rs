@@ -247,8 +247,17 @@ fn the_example_in_the_documentation_is_a_policy() {
 #[test]
 fn the_documentation_names_every_key_and_word() {
     let page = described();
-    let passes =
-        ["excerpt", "expire", "fit_window", "token_limit", "recent", "drop_reasoning", "cap_output", "drop_images"];
+    let passes = [
+        "excerpt",
+        "expire",
+        "fold",
+        "fit_window",
+        "token_limit",
+        "recent",
+        "drop_reasoning",
+        "cap_output",
+        "drop_images",
+    ];
     let step = |inner: String| format!("\"reduce\":[{{{inner}}}]");
     let mut wrong = vec!["\"zz\":1".to_string(), step("\"zz\":1".into())];
     let repeats = ["identical", "superseded", "similar", "irrelevant"];
