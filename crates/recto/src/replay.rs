@@ -149,7 +149,15 @@ impl<'a> Replay<'a> {
     fn request<'r>(&'r self, log: &'r Log, reader: &'r Reader) -> Request<'r> {
         let (tools, format, marks, reserve) = (self.tools, self.format, self.marks, self.reserve);
         let (previous, notes) = (self.previous.as_ref(), self.summaries.as_ref().map(|it| &it.notes));
-        Request { tools, format, marks, reserve, previous, notes, ..Request::new(log, reader, self.policy, self.target) }
+        Request {
+            tools,
+            format,
+            marks,
+            reserve,
+            previous,
+            notes,
+            ..Request::new(log, reader, self.policy, self.target)
+        }
     }
 
     /// Makes the calls that are left, then compiles the page for what comes after the conversation: the answer to

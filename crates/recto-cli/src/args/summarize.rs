@@ -34,8 +34,8 @@ pub(crate) struct SummarizeArgs {
     pub(crate) name: String,
 
     /// A model that makes summaries, instead of those of [summarizer]; several are asked in this order.
-    #[arg(long, value_name = "MODEL", value_parser = NonEmptyStringValueParser::new())]
-    pub(crate) model: Vec<String>,
+    #[arg(long = "model", value_name = "MODEL", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) models: Vec<String>,
 
     /// Ask nobody, and print what would be asked.
     #[arg(long)]

@@ -123,12 +123,7 @@ struct Ready {
 }
 
 impl<'a> Walk<'a> {
-    fn new(
-        args: &'a ReplayArgs,
-        settings: &'a [Settings],
-        pages: Pages,
-        summaries: Option<Summaries>,
-    ) -> Walk<'a> {
+    fn new(args: &'a ReplayArgs, settings: &'a [Settings], pages: Pages, summaries: Option<Summaries>) -> Walk<'a> {
         // Pages on the same terminal would be drawn over.
         let progress = if matches!(pages, Pages::Stdout) { Progress::hidden() } else { Progress::on_stderr("turns") };
         // Pages are written in their order as they are made.

@@ -24,8 +24,8 @@ const ROUNDS_MAX: usize = 16;
 /// Makes summaries, or prints what would be asked.
 pub(crate) fn run(args: &SummarizeArgs, config: &Config) -> Result<(), Failure> {
     let mut config = config.clone();
-    if !args.model.is_empty() {
-        let models = Set { value: args.model.clone(), origin: Origin::Option("--model") };
+    if !args.models.is_empty() {
+        let models = Set { value: args.models.clone(), origin: Origin::Option("--model") };
         config.layer.summarizer.models = Some(models);
     }
     let settings = Settings::of(&args.settings, &config)?;
@@ -164,9 +164,7 @@ impl Row {
                 Row { spent, ..noted(self, it, "made") }
             }
             Became::Known(it) => noted(self, it, "known"),
-            Became::Unmade { why, spent } => {
-                Row { state: Some("unmade"), why: Some(why), spent: spent.into(), ..self }
-            }
+            Became::Unmade { why, spent } => Row { state: Some("unmade"), why: Some(why), spent: spent.into(), ..self },
             Became::Elsewhere => Row { state: Some("elsewhere"), ..self },
         }
     }

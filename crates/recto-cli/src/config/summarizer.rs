@@ -264,7 +264,10 @@ mod tests {
             (format!("{REACHED}"), "line 2, column 7: [summarizer] has no models"),
             (format!("{REACHED}\nmodels = []"), "line 4, column 10: [summarizer] has no models"),
             ("models = ['a']".into(), "line 2, column 10: [summarizer] says nobody to ask"),
-            ("url = 'http://127.0.0.1:1'\nmodels = ['a']".into(), "line 2, column 7: [summarizer] has a url, and no wire"),
+            (
+                "url = 'http://127.0.0.1:1'\nmodels = ['a']".into(),
+                "line 2, column 7: [summarizer] has a url, and no wire",
+            ),
             ("upstream = 'opena'\nmodels = ['a']".into(), "line 2, column 12: there is no upstream \"opena\""),
             (format!("upstream = 'openai'\n{REACHED}"), "line 3, column 7: [summarizer] has both upstream and url"),
             (format!("{REACHED}\nmodels = ['a']\nmode = 'sam'"), "line 5, column 8: mode can't be \"sam\""),

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::process::Command;
 
 /// Exchanges are folded as soon as there are two of them.
-const POLICY: &str = "name = 'small'\napply = 'immediately'\n[[reduce]]\nfold = { over = 400, want_percent = 60, \
+const POLICY: &str = "schema_version = 1\nname = 'small'\napply = 'immediately'\n[[reduce]]\nfold = { over = 400, want_percent = 60, \
                       target_percent = 50, step = 2, keep_last = 1, chars = 300, keep_first_request = false }\n\
                       [[reduce]]\nfit_window = {}\n";
 const NOTE: &str = r#"{"intent": "INTENT.", "constraints": [], "done": ["DONE."]}"#;

@@ -20,9 +20,7 @@ use recto::note::Want;
 use recto::page::Page;
 use recto::receipt::Ticket;
 use recto::wire::Usage;
-use recto::{
-    Compiled, Entry, Log, Reader, Request, Seq, Session, Target, Tokens, compile, plan, plan_or_compile,
-};
+use recto::{Compiled, Entry, Log, Reader, Request, Seq, Session, Target, Tokens, compile, plan, plan_or_compile};
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};

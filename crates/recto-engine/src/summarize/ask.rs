@@ -186,12 +186,7 @@ impl Own {
 }
 
 /// The body of a request that says nothing but what is to be summarized.
-fn body(
-    input: &Input,
-    target: &Target,
-    output: Tokens,
-    fields: &Map<String, Value>,
-) -> Result<Vec<u8>, recto::Error> {
+fn body(input: &Input, target: &Target, output: Tokens, fields: &Map<String, Value>) -> Result<Vec<u8>, recto::Error> {
     let (policy, reader) = (Policy::none(), Reader::new("summarizer"));
     let mut log = Log::counted_by(target.tokenizer);
     log.append(Entry::system(input.instructions.clone()))?;

@@ -5,7 +5,7 @@ use crate::engine::block_on;
 use recto::entry::{Call as ToolCall, CallId};
 use recto::expiry::{ExpiryOverride, PROMPT_KEY, Setting};
 use recto::note::Note;
-use recto::reduce::Expire;
+use recto::reduce::{Expire, Fold};
 use recto::wire::Wire;
 use recto::{Entry, Policy, Target, Tokens};
 use recto_engine::store::memory::Memory;
@@ -76,10 +76,8 @@ async fn with_prompts(server: &Server, own: Option<&str>) -> Engine<Memory> {
 }
 
 fn ruled(prompt: Option<&str>) -> Call {
-    let expire = Expire::all(recto::expiry::Expiry {
-        after: 0,
-        action: recto::expiry::ExpiryAction::Summary { chars: 120 },
-    });
+    let expire =
+        Expire::all(recto::expiry::Expiry { after: 0, action: recto::expiry::ExpiryAction::Summary { chars: 120 } });
     let expiry = recto::expiry::Expiry { after: expire.after, action: expire.action };
     let rule = recto::expiry::ExpiryRule {
         prompt: prompt.map(Into::into),
@@ -155,7 +153,7 @@ async fn carried_on(server: &Server, wire: Wire, model: &str, settings: Settings
 
 #[test]
 fn the_conversations_own_model_reads_what_its_providers_cache_holds_and_one_instruction() {
-    for (wire, model) in [(Wire::OpenaiChat, "gpt-4o"), (Wire::Anthropic, "claude-haiku-4-5")] {
+    for (wire, model) in [(Wire::OpenaiChat, "gpt-4o"), (Wire::Anthropic, "claude-opus-4-8")] {
         block_on(async {
             let server = Server::with(Rules { cache_minimum: Some(64), ..Rules::default() });
             let settings = Settings { mode: Mode::Same, ..Settings::new(upstream(&server, wire), Vec::new()) };
@@ -192,5 +190,79 @@ fn what_the_own_model_has_not_read_is_told_to_the_listed_ones() {
         let other = Call { target: Target::named("gpt-5.2").unwrap().with_window(Some(Tokens(60_000))), ..call() };
         assert!(said(&turn(&engine, &at(), &other).await).contains("GIST-0."));
         assert_eq!(body(&server, 0)["model"], super::lab::MODEL);
+    });
+}
+
+/// Words that nobody but the log and the conversation's own model may have; put together here, so that no file holds one.
+fn secrets() -> [String; 3] {
+    let random = "a8Kd03LmQ2xZ7vBn5TyR1wEu";
+    [
+        format!("sk-proj-{random}{random}"),
+        format!("ghp_{random}{}", &random[..12]),
+        format!("AKIA{}", "Q7X2M5KD8P3LVN4T"),
+    ]
+}
+
+#[test]
+fn x14_no_secret_of_the_log_is_told_to_whoever_summarizes() {
+    let [openai, github, aws] = secrets();
+    let leaks = |text: &str| secrets().iter().filter(|secret| text.contains(&***secret)).count();
+    for is_range in [false, true] {
+        block_on(async {
+            let server = Server::start();
+            let note = r#"{"intent": "INTENT.", "done": ["DONE."]}"#;
+            server.push(if is_range { Reply::default().text(note) } else { good(0) });
+            let engine = Engine::over(Memory::default()).with_summarizer(summarizer_of(&server));
+            engine.open(&at(), Opening::default()).await.unwrap();
+            let found = format!("{}\nOPENAI_API_KEY={openai}\nexport TOKEN={github}\n{aws}", super::lab::content(0));
+            let entries = vec![
+                Entry::user(format!("Use the key {openai} and never print it.")),
+                Entry::step("Looking.", [ToolCall::new("c", "look", format!(r#"{{"with":"{github}"}}"#))]),
+                Entry::result(CallId::from("c"), found),
+                Entry::assistant(format!("Found it with {aws}.")),
+                Entry::user("And now?"),
+            ];
+            let all: String = entries.iter().map(|entry| format!("{entry:?}")).collect();
+            assert_eq!(leaks(&all), 3, "the log has them all");
+            engine.append(&at(), Append::any(entries)).await.unwrap();
+            let call = if is_range { Call { policy: folding(), ..call() } } else { call() };
+            for _ in 0..2 {
+                turn(&engine, &at(), &call).await;
+            }
+            let log = server.log();
+            assert_eq!(log.len(), 1, "{is_range}");
+            let told = String::from_utf8_lossy(&log[0].request.body);
+            assert!(told.contains("line 59 of what was found"), "{told}");
+            assert_eq!(leaks(&told), 0, "{told}");
+            let noted = format!("{:?}", engine.noted(&at()).await.unwrap());
+            assert_eq!(leaks(&noted), 0, "{noted}");
+        });
+    }
+}
+
+fn summarizer_of(server: &Server) -> Summarizer {
+    Summarizer::of(settings(server)).unwrap()
+}
+
+/// Exchanges become a note as soon as there are two.
+fn folding() -> Policy {
+    let numbers = Fold { over: Some(Tokens(200)), want_percent: 10, target_percent: 50, step: 1, ..Fold::default() };
+    let fold = Fold { keep_last: 1, chars: 400, keep_first_request: false, ..numbers };
+    Policy::named("folding").then(fold).then(recto::reduce::FitWindow::default()).immediately()
+}
+
+#[test]
+fn a_note_on_exchanges_goes_with_the_words_of_any_of_them() {
+    block_on(async {
+        let server = Server::start();
+        server.push(Reply::default().text(r#"{"intent": "INTENT.", "done": ["DONE."]}"#));
+        let engine = memory(summarizer_of(&server), 1).await;
+        let call = Call { policy: folding(), ..call() };
+        assert!(said(&turn(&engine, &at(), &call).await).contains("INTENT."), "it stands for what was folded");
+        engine.erase_entries(&at(), vec![recto::Seq(2)]).await.unwrap();
+        let decisions = format!("{:?}", engine.decisions(&at(), &call.reader).await.unwrap());
+        assert!(!decisions.contains("INTENT."), "{decisions}");
+        assert!(!format!("{:?}", engine.noted(&at()).await.unwrap()).contains("INTENT."));
+        assert!(!said(&engine.preview(&at(), &call).await.unwrap()).contains("INTENT."));
     });
 }

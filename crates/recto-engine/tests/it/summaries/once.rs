@@ -35,10 +35,8 @@ fn child() {
 }
 
 fn start(path: &Path, server: &Server) -> Running {
-    let settings = [
-        ("RECTO_SUMMARY_STORE", path.display().to_string()),
-        ("RECTO_SUMMARY_URL", format!("{}/v1", server.url())),
-    ];
+    let settings =
+        [("RECTO_SUMMARY_STORE", path.display().to_string()), ("RECTO_SUMMARY_URL", format!("{}/v1", server.url()))];
     Running::start("summaries::once::child", &settings)
 }
 

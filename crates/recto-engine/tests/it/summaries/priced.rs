@@ -27,11 +27,7 @@ fn costs(own: &str, other: &str, (_, page, words, summary): (&str, u64, u64, u64
         output: Tokens(summary),
         ..Usage::default()
     };
-    [
-        usd(other, usage(words + PROMPT, 0)),
-        usd(own, usage(page + PROMPT, page)),
-        usd(own, usage(page + PROMPT, 0)),
-    ]
+    [usd(other, usage(words + PROMPT, 0)), usd(own, usage(page + PROMPT, page)), usd(own, usage(page + PROMPT, 0))]
 }
 
 #[test]
@@ -41,10 +37,7 @@ fn the_page_on_summaries_says_which_way_is_cheaper() {
         for (own, other) in PAIRS {
             let [separate, same, cold] = costs(own, other, case);
             let cheaper = if separate < same { "separate" } else { "same" };
-            lines.push(format!(
-                "| {} | {own} | {other} | {separate:.4} | {same:.4} | {cold:.4} | {cheaper} |",
-                case.0
-            ));
+            lines.push(format!("| {} | {own} | {other} | {separate:.4} | {same:.4} | {cold:.4} | {cheaper} |", case.0));
         }
     }
     let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/summaries.md")).unwrap();
