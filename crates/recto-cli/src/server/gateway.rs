@@ -191,8 +191,8 @@ impl<S: Store> Asked<S> {
             return Err(refused);
         }
         let upstream = self.upstream(incoming.model())?;
-        let (call, offer) = self.call(&incoming)?;
-        let Some((beginning, found, flight)) = self.begun(&incoming, &call).await? else {
+        let (mut call, offer) = self.call(&incoming)?;
+        let Some((beginning, found, flight)) = self.begun(&incoming, &mut call).await? else {
             return self.unreadable(incoming.model());
         };
         if found.is_fork {
@@ -210,7 +210,6 @@ impl<S: Store> Asked<S> {
         let prices = call.target.prices.clone();
         let (body, page, going) = match sent {
             Ok((body, page)) => {
-                let call = Call { marks: found.marks.clone(), ..call };
                 let going = offer.map(|offer| Box::new(Going::new(call, offer, upstream.clone())));
                 (body, page, going)
             }
@@ -245,7 +244,7 @@ impl<S: Store> Asked<S> {
     async fn begun(
         &self,
         incoming: &Incoming<'_>,
-        call: &Call,
+        call: &mut Call,
     ) -> Result<Option<(Beginning, Box<Found>, Flight)>, Refused> {
         let server = &self.server;
         for _ in 0..TRIES_MAX {
@@ -285,11 +284,11 @@ impl<S: Store> Asked<S> {
     }
 
     /// Appends what is new, and makes the page.
-    async fn begin(&self, found: &Found, call: &Call) -> Result<Beginning, Error> {
+    async fn begin(&self, found: &Found, call: &mut Call) -> Result<Beginning, Error> {
         let saying =
             Saying { entries: found.entries.clone(), behind: found.behind.clone(), links: found.links.clone() };
-        let call = Call { marks: found.marks.clone(), ..call.clone() };
-        self.server.engine.begin(&found.at, saying, &call).await
+        call.marks = found.marks.clone();
+        self.server.engine.begin(&found.at, saying, call).await
     }
 
     /// A body that can't be understood goes on as it came: its provider says what is wrong with it.

@@ -215,6 +215,12 @@ impl<S: Store> Relay<S> {
         let was_told = self.going.as_mut().is_some_and(|going| going.tells_enough());
         let (bytes, answers) = match round {
             Round::Ended { bytes } => (bytes, Vec::new()),
+            // What can't be read to its end is not answered.
+            Round::Mixed { bytes, .. } if end == End::BrokenOff => (bytes, Vec::new()),
+            Round::Called { .. } if end == End::BrokenOff => {
+                self.keep(reply, Vec::new(), end, answer).await;
+                return Went::Nowhere(Stuck::failed(self.asked.wire, "its step can't be read"));
+            }
             Round::Mixed { bytes, calls } => (bytes, self.answers(&calls).await),
             Round::Called { calls } => {
                 let answers = self.answers(&calls).await;
