@@ -113,40 +113,14 @@ impl Going {
     /// Returns what the client has been shown with a reply, as it will send it back; nothing, where that says nothing and
     /// the reply broke off.
     pub(super) fn shown<'r>(&self, reply: &'r Entry) -> Option<Cow<'r, Entry>> {
-        if self.shown.is_empty() && visible(reply).count() == reply.parts.len() {
+        if !self.is_hiding() && visible(reply).count() == reply.parts.len() {
             return Some(Cow::Borrowed(reply));
         }
         let parts: Vec<Part> = self.shown.iter().chain(visible(reply)).cloned().collect();
         let shown = Entry { parts: one_message(self.call.target.wire, parts).into(), ..reply.clone() };
         (reply.status == Status::Sent || atoms(&shown).next().is_some()).then_some(Cow::Owned(shown))
     }
-}
 
-/// The parts of a reply that its client sees.
-fn visible(reply: &Entry) -> impl Iterator<Item = &Part> {
-    reply.parts.iter().filter(|part| !matches!(part, Part::Call(call) if *call.name == *TOOL_NAME))
-}
-
-/// The parts of several rounds as they stand in one message: where that has one text, in one.
-fn one_message(wire: Wire, parts: Vec<Part>) -> Vec<Part> {
-    if wire != Wire::OpenaiChat {
-        return parts;
-    }
-    let mut text = String::new();
-    let mut rest = Vec::with_capacity(parts.len());
-    for part in parts {
-        match part {
-            Part::Text { text: more } => text.push_str(&more),
-            part => rest.push(part),
-        }
-    }
-    if !text.is_empty() {
-        rest.insert(0, Part::text(text));
-    }
-    rest
-}
-
-impl Going {
     /// Answers one call: with what was left out, or a sentence that says why it isn't.
     async fn answer<S: Store>(&mut self, server: &Server<S>, at: &At, call: &ToolCall) -> Text {
         self.calls += 1;
@@ -191,6 +165,30 @@ impl Going {
     }
 }
 
+/// The parts of a reply that its client sees.
+fn visible(reply: &Entry) -> impl Iterator<Item = &Part> {
+    reply.parts.iter().filter(|part| !matches!(part, Part::Call(call) if *call.name == *TOOL_NAME))
+}
+
+/// The parts of several rounds as they stand in one message: where that has one text, in one.
+fn one_message(wire: Wire, parts: Vec<Part>) -> Vec<Part> {
+    if wire != Wire::OpenaiChat {
+        return parts;
+    }
+    let mut text = String::new();
+    let mut rest = Vec::with_capacity(parts.len());
+    for part in parts {
+        match part {
+            Part::Text { text: more } => text.push_str(&more),
+            part => rest.push(part),
+        }
+    }
+    if !text.is_empty() {
+        rest.insert(0, Part::text(text));
+    }
+    rest
+}
+
 impl<S: Store> Relay<S> {
     /// Answers what the model asks back in a step, as entries that go behind it.
     pub(super) async fn answers(&mut self, calls: &[ToolCall]) -> Vec<Entry> {
@@ -215,6 +213,12 @@ impl<S: Store> Relay<S> {
         let was_told = self.going.as_mut().is_some_and(|going| going.tells_enough());
         let (bytes, answers) = match round {
             Round::Ended { bytes } => (bytes, Vec::new()),
+            // What can't be read to its end is not answered.
+            Round::Mixed { bytes, .. } if end == End::BrokenOff => (bytes, Vec::new()),
+            Round::Called { .. } if end == End::BrokenOff => {
+                self.keep(reply, Vec::new(), end, answer).await;
+                return Went::Nowhere(Stuck::failed(self.asked.wire, "its step can't be read"));
+            }
             Round::Mixed { bytes, calls } => (bytes, self.answers(&calls).await),
             Round::Called { calls } => {
                 let answers = self.answers(&calls).await;

@@ -31,7 +31,7 @@ rules = [{ tool = "read_file", action = "remove" }, { tool = "Bash", action = "r
 /// Returns a world whose server leaves things out at once.
 fn world() -> World {
     let mut world = World::before(Server::start(), "");
-    world.folder.file("at_once.toml", AT_ONCE.to_string());
+    world.folder.file("at_once.toml", AT_ONCE);
     world.serve("at_once.toml");
     world
 }
