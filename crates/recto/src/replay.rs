@@ -24,7 +24,7 @@ use std::fmt;
 const ROUNDS_MAX: usize = 8;
 
 /// Makes the summaries that plans want: what came of one, or nothing.
-pub type Summarize<'s> = dyn Fn(&Want, &Request<'_>) -> Option<Note> + 's;
+pub type Summarize<'s> = dyn Fn(&Want, &Request<'_>) -> Option<Note> + Send + Sync + 's;
 
 /// Who makes summaries, and what came of them.
 struct Summaries<'a> {

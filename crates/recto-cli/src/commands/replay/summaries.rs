@@ -15,12 +15,15 @@ use tokio::runtime::{Builder, Runtime};
 
 const OPTION: &str = "--summarizer";
 
+/// What came of a want, once it was tried.
+type Came = OnceLock<(Note, Spent)>;
+
 /// Who makes them, and what was made.
 pub(super) struct Summaries {
     summarizer: Summarizer,
     runtime: Runtime,
     /// What came of each, whichever policy wanted it first.
-    known: Mutex<HashMap<Text, Arc<OnceLock<(Note, Spent)>>>>,
+    known: Mutex<HashMap<Text, Arc<Came>>>,
 }
 
 /// What summaries cost.
