@@ -53,6 +53,18 @@ impl Kept {
         })
     }
 
+    /// Shows the summaries that were made, as pages would; nobody is asked. Where nobody could be, that is said.
+    pub(crate) fn showing_summaries(self, config: &Config) -> Kept {
+        match config.summarizer() {
+            Ok(Some(summarizer)) => Kept { engine: self.engine.with_summarizer(summarizer), ..self },
+            Ok(None) => self,
+            Err(failure) => {
+                talk::note(&format!("summaries are not shown: {}", failure.parts().1));
+                self
+            }
+        }
+    }
+
     /// Opens the store that is meant if it holds a conversation of this name, and says so; else it says why not.
     pub(crate) fn holding(name: &str, args: &StoreArgs, config: &Config) -> Result<Result<Kept, String>, Failure> {
         let Some(path) = config.store(args.store.as_deref()).map(|it| it.value) else {

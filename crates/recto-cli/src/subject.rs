@@ -143,7 +143,7 @@ pub(crate) fn asked(args: &PageArgs, settings: &Settings, config: &Config) -> Re
         (None, None) => Which::Next,
     };
     match kept(args, config)? {
-        Some(kept) => stored::page(&kept, args, which, settings),
+        Some(kept) => stored::page(&kept.showing_summaries(config), args, which, settings),
         None => of_file(args, which, settings),
     }
 }

@@ -18,7 +18,7 @@ use serde::Serialize;
 pub(crate) fn run(args: &ExpandArgs, config: &Config) -> Result<(), Failure> {
     let ask = ask(args)?;
     let settings = Settings::of(&args.settings, config)?;
-    let kept = Kept::open(&args.store, config)?.summarizing(config)?;
+    let kept = Kept::open(&args.store, config)?.showing_summaries(config);
     let at = kept.at(&args.name);
     let conversation = kept.conversation(&args.name)?;
     let call = subject::call(&args.reader.reader, &conversation, &settings);
