@@ -40,6 +40,8 @@ pub use placeholders::Placeholders;
 const VERSION: u64 = 1;
 /// How many patterns of its own a host may add; each is one more walk over the text.
 const PATTERNS_MAX: usize = 64;
+/// How often a text in which something was found is looked at again.
+const ROUNDS_MAX: usize = 4;
 
 /// Something that was found: where it stands, and what it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -139,12 +141,44 @@ impl Redactor {
 
     /// Returns what is found in a text: sorted, and nothing overlaps.
     pub fn spans(&self, text: &str) -> Vec<Found> {
+        let mut found = self.spans_once(text);
+        // Beside a placeholder something may stand free that was part of a longer word.
+        for _ in 0..ROUNDS_MAX {
+            let more = if found.is_empty() { Vec::new() } else { self.spans_beside(text, &found) };
+            if more.is_empty() {
+                break;
+            }
+            found.extend(more);
+            found.sort_by_key(|it| it.range.start);
+        }
+        found
+    }
+
+    fn spans_once(&self, text: &str) -> Vec<Found> {
         let mut found = scan::scan(text, &self.kinds);
         for (kind, pattern) in &self.patterns {
             found.extend(pattern.matches(text).map(|range| Found { range, kind: kind.clone() }));
         }
         known::extend(text, &mut found);
         placeholders::spare(text, united(found))
+    }
+
+    /// Returns what is found in the text without what was found, as places of the text.
+    fn spans_beside(&self, text: &str, found: &[Found]) -> Vec<Found> {
+        let shown = replaced(text, found, |kind, _| Placeholders::default().of(kind, ""));
+        let mut more = self.spans_once(&shown);
+        // How much further back a place is in the text than in what is shown of it, behind each placeholder.
+        let (mut shifts, mut seen, mut done) = (vec![(0, 0)], 0, 0);
+        for Found { range, kind } in found {
+            seen += range.start - done + Placeholders::default().of(kind, "").len();
+            done = range.end;
+            shifts.push((seen, done));
+        }
+        for Found { range, .. } in &mut more {
+            let (seen, done) = shifts[shifts.partition_point(|(seen, _)| *seen <= range.start) - 1];
+            *range = range.start - seen + done..range.end - seen + done;
+        }
+        more
     }
 
     /// Returns the text without what is found in it; values are numbered within this text alone.
@@ -158,15 +192,19 @@ impl Redactor {
         if found.is_empty() {
             return Cow::Borrowed(text);
         }
-        let (mut shown, mut done) = (String::with_capacity(text.len()), 0);
-        for Found { range, kind } in found {
-            shown.push_str(&text[done..range.start]);
-            shown.push_str(&placeholders.of(&kind, &text[range.clone()]));
-            done = range.end;
-        }
-        shown.push_str(&text[done..]);
-        Cow::Owned(shown)
+        Cow::Owned(replaced(text, &found, |kind, value| placeholders.of(kind, value)))
     }
+}
+
+fn replaced(text: &str, found: &[Found], mut with: impl FnMut(&Kind, &str) -> String) -> String {
+    let (mut shown, mut done) = (String::with_capacity(text.len()), 0);
+    for Found { range, kind } in found {
+        shown.push_str(&text[done..range.start]);
+        shown.push_str(&with(kind, &text[range.clone()]));
+        done = range.end;
+    }
+    shown.push_str(&text[done..]);
+    shown
 }
 
 /// Makes one of what overlaps, so that no rest of anything found stays; it is of the more particular kind.

@@ -112,19 +112,17 @@ fn value(bytes: &[u8], from: usize) -> Option<Range<usize>> {
     (!is_code && length > stops).then_some(from..end - stops)
 }
 
-/// Returns what stands between quotes that have so many backslashes in front of them.
+/// Returns what stands between quotes that have so many backslashes in front of them; the last may have fewer.
 fn quoted(bytes: &[u8], start: usize, quote: u8, marks: usize) -> Option<Range<usize>> {
     let mut end = start;
-    while end < bytes.len() && end - start < VALUE_BYTES_MAX {
-        match bytes[end] {
-            b'\n' => return None,
-            byte if byte == quote
-                && run_back(&bytes[start..], end - start, QUOTES_MAX + 1, |it| it == b'\\') <= marks =>
-            {
-                return (end - start > marks).then_some(start..end - marks);
+    while end < bytes.len() && end - start < VALUE_BYTES_MAX && bytes[end] != b'\n' {
+        if bytes[end] == quote {
+            let escapes = run_back(bytes, end, (end - start).min(QUOTES_MAX + 1), |it| it == b'\\');
+            if escapes <= marks {
+                return (end - escapes > start).then_some(start..end - escapes);
             }
-            _ => end += 1,
         }
+        end += 1;
     }
     None
 }
@@ -142,9 +140,11 @@ fn judged(bytes: &[u8], range: Range<usize>, sense: Sense) -> Option<(Range<usiz
         Sense::Secret | Sense::AzureKey => is_token || shape::is_uuid(value),
         Sense::AwsSecret => value.len() == AWS_SECRET_BYTES && shape::is_key_like(value),
         Sense::Password => {
-            let is_path = value.iter().any(|byte| matches!(byte, b'/' | b'.'));
+            // `PWD` names a folder as well.
+            let is_path =
+                b"/~\\.".contains(&value[0]) || !is_quoted && value.iter().any(|byte| matches!(byte, b'/' | b'.'));
             let is_chosen = value.len() <= PASSWORD_BYTES_MAX && shape::is_password_like(value, PASSWORD_BYTES_MIN);
-            is_token || is_chosen && (is_quoted || !is_path)
+            is_token || is_chosen && !is_path
         }
     };
     let kind = match sense {
@@ -160,14 +160,14 @@ const SUFFIXES: [&str; 12] =
     ["prod", "production", "dev", "development", "staging", "test", "live", "base", "value", "default", "old", "new"];
 const SUFFIXES_MAX: usize = 3;
 
+/// What is in every name that says something.
+const STEMS: [&[u8]; 7] = [b"pass", b"pwd", b"secret", b"key", b"token", b"auth", b"credential"];
+
 /// Returns what a name says about its value; its last words decide.
 fn sense(name: &[u8]) -> Option<Sense> {
-    // Most names end with another letter.
-    let last = name.last()?.to_ascii_lowercase();
-    if !(b"dehlnsty".contains(&last)
-        || last.is_ascii_digit()
-        || SUFFIXES.iter().any(|it| it.as_bytes().ends_with(&[last])))
-    {
+    // Most names are done with one look.
+    let has = |stem: &&[u8]| name.windows(stem.len()).any(|it| it.eq_ignore_ascii_case(stem));
+    if !STEMS.iter().any(has) {
         return None;
     }
     let words = words(name);
@@ -185,7 +185,7 @@ fn sense(name: &[u8]) -> Option<Sense> {
         Some(Sense::AwsSecret)
     } else if ends(&["account_key", "accountkey", "shared_access_key", "sharedaccesskey"]) {
         Some(Sense::AzureKey)
-    } else if ends(&["password", "passwd", "passphrase"]) || is_word(&["pwd", "pass", "passcode"]) {
+    } else if ends(&["password", "passwd", "passphrase"]) || is_word(&["pwd", "passcode"]) || ends(&["_pass"]) {
         Some(Sense::Password)
     } else if ends(&["secret", "apikey", "secretkey", "accesskey", "privatekey"])
         || is_word(&["api_key", "secret_key", "access_key", "private_key", "signing_key", "encryption_key"])

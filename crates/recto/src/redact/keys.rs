@@ -1,4 +1,4 @@
-use super::bytes::{after, before, is_word, run};
+use super::bytes::{after, before, is_word, run, run_back};
 use super::{Kind, shape};
 use std::ops::Range;
 
@@ -7,8 +7,8 @@ const AWS_SECRET_DISTANCE_MAX: usize = 200;
 const AWS_SECRET_BYTES: usize = 40;
 /// How long the first part of a web token may be.
 const JWT_HEADER_BYTES_MAX: usize = 4096;
-/// A longer run of letters is a blob that happens to begin like a key.
-const BODY_BYTES_MAX: usize = 4096;
+/// How much of a key is looked at to tell that it is random.
+const HEAD_BYTES_MAX: usize = 64;
 
 /// Keys whose first letters tell what they are.
 struct Rule {
@@ -49,7 +49,7 @@ impl Body {
     }
 }
 
-const ANY: usize = BODY_BYTES_MAX;
+const ANY: usize = usize::MAX;
 
 /// The first that fits is taken, so longer prefixes stand before shorter ones.
 static RULES: [Rule; 37] = [
@@ -57,7 +57,7 @@ static RULES: [Rule; 37] = [
     rule(Kind::OpenaiKey, "sk-proj-", Body::Word, 20..ANY),
     rule(Kind::OpenaiKey, "sk-svcacct-", Body::Word, 20..ANY),
     rule(Kind::OpenaiKey, "sk-admin-", Body::Word, 20..ANY),
-    rule(Kind::OpenaiKey, "sk-", Body::Random, 20..ANY),
+    rule(Kind::OpenaiKey, "sk-", Body::Random, 20..257),
     rule(Kind::StripeKey, "sk_live_", Body::Alnum, 16..ANY),
     rule(Kind::StripeKey, "rk_live_", Body::Alnum, 16..ANY),
     rule(Kind::StripeKey, "sk_test_", Body::Alnum, 16..ANY),
@@ -119,26 +119,29 @@ pub(super) fn at(bytes: &[u8], at: usize, word_end: usize) -> Option<(Range<usiz
     }
     let rule = RULES.iter().find(|rule| word.starts_with(rule.prefix.as_bytes()))?;
     let start = at + rule.prefix.len();
-    let length = run(bytes, start, BODY_BYTES_MAX, |it| rule.body.holds(it));
-    // A full stop at the end is the sentence's.
-    let stops = run_back_stops(&bytes[start..start + length]);
-    let body = &bytes[start..start + length - stops];
+    // What is no key is told by its head, so that beginnings in a row cost little each.
+    let head = without_stops(&bytes[start..start + run(bytes, start, HEAD_BYTES_MAX, |it| rule.body.holds(it))]);
     let is_key = match rule.body {
-        Body::Random => shape::is_random(body),
-        Body::Large => shape::is_varied(body),
-        Body::LargeRandom => shape::is_varied(body) && body.iter().any(u8::is_ascii_digit),
-        _ => shape::is_key_like(body),
+        Body::Random => shape::is_random(head),
+        Body::Large => shape::is_varied(head),
+        Body::LargeRandom => shape::is_varied(head) && head.iter().any(u8::is_ascii_digit),
+        _ => shape::is_key_like(head),
     };
-    if !rule.length.contains(&body.len()) || !is_key {
+    if !is_key {
+        return None;
+    }
+    let body = &bytes[start..start + run(bytes, start, rule.length.end, |it| rule.body.holds(it))];
+    let end = start + without_stops(body).len();
+    if !rule.length.contains(&(end - start)) {
         return None;
     }
     // What hangs on is taken along, so that whatever follows stands free with and without the key.
-    let end = start + body.len();
-    Some((at..end + run(bytes, end, BODY_BYTES_MAX, is_word), rule.kind.clone()))
+    Some((at..end + run(bytes, end, usize::MAX, is_word), rule.kind.clone()))
 }
 
-fn run_back_stops(body: &[u8]) -> usize {
-    body.iter().rev().take_while(|it| **it == b'.').count()
+/// A full stop at the end is the sentence's.
+fn without_stops(body: &[u8]) -> &[u8] {
+    &body[..body.len() - run_back(body, body.len(), body.len(), |it| it == b'.')]
 }
 
 /// Returns the web token that begins at a place: three or five parts, and the first says how it is made.
@@ -167,7 +170,11 @@ pub(super) fn aws_secret(bytes: &[u8], from: usize) -> Option<(Range<usize>, Kin
     let mut at = from;
     while at < end {
         let length = run(bytes, at, AWS_SECRET_BYTES + 1, is_body);
-        if length == AWS_SECRET_BYTES && shape::is_key_like(&bytes[at..at + length]) {
+        let is_part = |byte: u8| is_word(byte) || byte == b'.';
+        let is_whole = length == AWS_SECRET_BYTES
+            && !(at > from && is_part(before(bytes, at)))
+            && !is_part(after(bytes, at + length));
+        if is_whole && shape::is_key_like(&bytes[at..at + length]) {
             return Some((at..at + length, Kind::AwsSecretKey));
         }
         at += length.max(1);

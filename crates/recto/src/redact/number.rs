@@ -1,10 +1,12 @@
 use super::Kind;
-use super::bytes::{after, before, is_word, run, unescaped};
+use super::bytes::{after, before, is_word, run, run_back, unescaped};
 use std::ops::Range;
 
 /// How many groups of digits are read as one number.
 const GROUPS_MAX: usize = 8;
 const DIGITS_MAX: usize = 24;
+/// Card numbers in one group have at least so many digits.
+const PLAIN_CARD_DIGITS: usize = 14;
 /// How many digits a phone number has, with the code of its country.
 const INTERNATIONAL_DIGITS: Range<usize> = 8..16;
 /// The same without groups: shorter ones are any numbers with a sign.
@@ -19,6 +21,7 @@ struct Number {
     has_bracket: bool,
     digits: Vec<u8>,
     groups: Vec<Group>,
+    lengths: Vec<usize>,
 }
 
 struct Group {
@@ -36,6 +39,13 @@ pub(super) fn at(bytes: &[u8], at: usize) -> Option<(Range<usize>, Kind)> {
         _ => first.is_ascii_digit(),
     };
     if !is_begin || !stands_free(bytes, at) {
+        return None;
+    }
+    // Most numbers of a text are done with one look.
+    let digits = run(bytes, at, DIGITS_MAX, |it| it.is_ascii_digit());
+    let is_more = matches!(after(bytes, at + digits), b' ' | b'-' | b'.' | b'/' | b')' | b'(');
+    let is_alone = digits < PLAIN_CARD_DIGITS && !is_more || digits == 1 && first != b'1';
+    if digits > 0 && is_alone {
         return None;
     }
     let number = Number::read(bytes, at);
@@ -60,36 +70,36 @@ fn is_label(bytes: &[u8], at: usize) -> bool {
 impl Number {
     fn read(bytes: &[u8], start: usize) -> Number {
         let has_plus = bytes[start] == b'+';
-        let mut number = Number { start, has_plus, has_bracket: false, digits: Vec::new(), groups: Vec::new() };
+        let digits = Vec::with_capacity(2 * DIGITS_MAX);
+        let (groups, lengths) = (Vec::with_capacity(GROUPS_MAX), Vec::with_capacity(GROUPS_MAX));
+        let mut number = Number { start, has_plus, has_bracket: false, digits, groups, lengths };
         let mut at = start + usize::from(has_plus);
         while number.groups.len() < GROUPS_MAX && number.digits.len() < DIGITS_MAX {
             let marks = run(bytes, at, 3, |it| b" -./()".contains(&it));
             let gap = &bytes[at..at + marks];
             let is_gap = matches!(gap, b"" | b" " | b"-" | b"." | b"/" | b"(" | b") " | b")" | b" (" | b")-" | b"-(");
             let length = run(bytes, at + marks, DIGITS_MAX, |it| it.is_ascii_digit());
-            if !is_gap || length == 0 {
+            let is_closed = !gap.contains(&b'(') || after(bytes, at + marks + length) == b')';
+            if !is_gap || length == 0 || !is_closed {
                 break;
             }
             number.has_bracket |= gap.contains(&b'(');
             number.digits.extend_from_slice(&bytes[at + marks..at + marks + length]);
             at += marks + length;
             let mark = gap.iter().find(|it| **it != b' ').or(gap.first());
+            number.lengths.push(length);
             number.groups.push(Group { gap: mark.copied().unwrap_or(0), length, end: at });
         }
         number
     }
 
-    fn lengths(&self) -> Vec<usize> {
-        self.groups.iter().map(|group| group.length).collect()
-    }
-
     /// Returns where a card number ends: digits in one group, or in those that cards have, with a right checksum.
     fn card(&self, bytes: &[u8]) -> Option<usize> {
-        let lengths = self.lengths();
+        let lengths = &self.lengths;
         let groups = match lengths[..] {
             [4, 4, 4, 4, ..] => 4,
             [4, 6, 5 | 4, ..] => 3,
-            [14..=16, ..] => 1,
+            [PLAIN_CARD_DIGITS..=16, ..] => 1,
             _ => return None,
         };
         let gap = self.groups.get(1).map_or(0, |group| group.gap);
@@ -102,6 +112,9 @@ impl Number {
 
     fn phone(&self, bytes: &[u8]) -> Option<usize> {
         let groups = if self.has_plus { self.international()? } else { self.national()? };
+        if groups == 5 && self.is_pairs() && is_in_dump(bytes, self.start, self.groups[4].end) {
+            return None;
+        }
         let end = self.groups[groups - 1].end;
         let next = (after(bytes, end), after(bytes, end + 1));
         // More digits, or what was found there and is a placeholder now.
@@ -122,17 +135,17 @@ impl Number {
         let is_known = match self.digits.first()? {
             b'0' => false,
             b'1' => digits == 11,
-            _ => allowed.contains(&digits),
+            _ => allowed.contains(&digits) && !self.is_date(),
         };
         is_known.then_some(groups)
     }
 
     /// How many groups belong to a number as it is dialled within a country.
     fn national(&self) -> Option<usize> {
-        let lengths = self.lengths();
+        let lengths = &self.lengths;
         let gaps: Vec<u8> = self.groups.iter().skip(1).map(|group| group.gap).collect();
         let is_one = |gaps: &[u8], marks: &[u8]| gaps.iter().all(|gap| marks.contains(gap) && *gap == gaps[0]);
-        // North America: 415-555-2671, (415) 555-2671, 1-415-555-2671.
+        // North America: three, three and four digits, perhaps a one in front.
         let (long, rest) = match lengths[..] {
             [3, 3, 4, ..] => (0, 3),
             [1, 3, 3, 4, ..] if self.digits[0] == b'1' => (1, 4),
@@ -144,15 +157,24 @@ impl Number {
         }
         // Elsewhere: a zero, the code of a place, and one to four groups.
         let is_zero = self.digits.first() == Some(&b'0') && self.digits.get(1).is_some_and(|it| *it != b'0');
-        let is_pairs = lengths == [2; 5] && is_one(&gaps, b" .-") && !self.counts_up();
+        let is_pairs = self.is_pairs() && is_one(&gaps, b" .-") && !self.counts_up();
         let is_place = (2..=5).contains(&lengths.len())
             && (2..=5).contains(&lengths[0])
             && lengths.iter().all(|length| (2..=8).contains(length))
-            && lengths != [2; 5]
+            && !self.is_pairs()
             && b" -/)".contains(&gaps[0])
             && is_one(&gaps[1..], b" -");
         let is_long = NATIONAL_DIGITS.contains(&self.digits.len());
         (is_zero && is_long && (is_pairs || is_place)).then_some(lengths.len())
+    }
+
+    fn is_pairs(&self) -> bool {
+        self.lengths == [2; 5]
+    }
+
+    /// Whether it is a year with a sign, a month and a day.
+    fn is_date(&self) -> bool {
+        matches!(self.lengths[..], [_, 1..=2, 1..=2]) && self.groups[1..].iter().all(|group| group.gap == b'-')
     }
 
     /// Whether the pairs are 01 02 03 and so on.
@@ -160,6 +182,16 @@ impl Number {
         let pair = |pair: &[u8]| (pair[0] - b'0') * 10 + pair[1] - b'0';
         self.digits.chunks(2).zip(self.digits[2..].chunks(2)).all(|(one, next)| pair(one) + 1 == pair(next))
     }
+}
+
+/// Whether pairs of digits go on as hexadecimal ones, before or behind.
+fn is_in_dump(bytes: &[u8], start: usize, end: usize) -> bool {
+    let is_pair = |pair: &[u8]| pair.iter().all(u8::is_ascii_hexdigit) && pair.iter().any(u8::is_ascii_digit);
+    let spaces = run_back(bytes, start, GROUPS_MAX, |it| it.is_ascii_whitespace());
+    let is_before = spaces > 0 && start - spaces >= 2 && is_pair(&bytes[start - spaces - 2..start - spaces]);
+    let next = end + run(bytes, end, GROUPS_MAX, |it| it.is_ascii_whitespace());
+    let is_behind = next > end && bytes.get(next..next + 2).is_some_and(|pair| pair.iter().all(u8::is_ascii_hexdigit));
+    is_before || is_behind && !after(bytes, next + 2).is_ascii_alphanumeric()
 }
 
 fn ends_free(bytes: &[u8], end: usize) -> bool {
@@ -191,7 +223,7 @@ fn checksum(digits: &[u8]) -> bool {
             digit / 10 + digit % 10
         })
         .sum();
-    sum % 10 == 0
+    sum.is_multiple_of(10)
 }
 
 /// Countries and how long their account numbers are.
@@ -255,7 +287,7 @@ pub(super) fn iban(bytes: &[u8], at: usize) -> Option<(Range<usize>, Kind)> {
     // The first four characters count as if they stood at the end.
     let mut moved = [0; 4];
     while count < *length {
-        let is_gap = count > 0 && count % 4 == 0 && after(bytes, end) == b' ';
+        let is_gap = count > 0 && count.is_multiple_of(4) && after(bytes, end) == b' ';
         end += usize::from(is_gap);
         let byte = *bytes.get(end).filter(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit())?;
         match moved.get_mut(count) {

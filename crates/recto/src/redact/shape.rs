@@ -31,6 +31,8 @@ struct Traits {
     distinct: usize,
     letters: usize,
     digits: usize,
+    /// Marks that names don't have.
+    marks: usize,
     /// How often letters, digits, or small and large letters take turns. A large letter that begins a word is no turn.
     turns: usize,
 }
@@ -39,13 +41,14 @@ impl Traits {
     fn of(value: &[u8]) -> Traits {
         let value = &value[..value.len().min(LOOK_BYTES_MAX)];
         let mut seen = [false; 256];
-        let mut traits = Traits { length: value.len(), distinct: 0, letters: 0, digits: 0, turns: 0 };
+        let mut traits = Traits { length: value.len(), distinct: 0, letters: 0, digits: 0, marks: 0, turns: 0 };
         let mut last = Class::Other;
         for &byte in value {
             traits.distinct += usize::from(!std::mem::replace(&mut seen[usize::from(byte)], true));
             let class = Class::of(byte);
             traits.letters += usize::from(matches!(class, Class::Small | Class::Large));
             traits.digits += usize::from(class == Class::Digit);
+            traits.marks += usize::from(class == Class::Other && !b"_-.".contains(&byte));
             let is_turn = class != last
                 && class != Class::Other
                 && last != Class::Other
@@ -96,7 +99,7 @@ pub(super) fn is_varied(value: &[u8]) -> bool {
 /// Returns whether somebody may have chosen the value for a password: letters and digits, no word or name.
 pub(super) fn is_password_like(value: &[u8], length_min: usize) -> bool {
     let traits = Traits::of(value);
-    let is_mixed = traits.letters > 0 && (traits.digits > 0 || traits.letters < traits.length);
+    let is_mixed = traits.letters > 0 && traits.digits + traits.marks > 0;
     traits.length >= length_min && traits.distinct * 2 > length_min && is_mixed && !is_made_up(value)
 }
 

@@ -65,7 +65,7 @@ fn keys_of_providers_are_found_by_their_first_letters() {
         }
         check_key("stripe_key", &format!("whsec_{}", alnum(32)));
         check_key("aws_key_id", &format!("AKIA{}", letters(16, made_up::LARGE, seed)));
-        check_key("aws_key_id", &format!("ASIA{}", letters(16, made_up::LARGE, seed)));
+        check_key("aws_key_id", &format!("ASIA{}7", letters(15, made_up::LARGE, seed)));
         check_key("hugging_face_token", &format!("hf_{}", alnum(34)));
         check_key("npm_token", &format!("npm_{}", alnum(36)));
         check_key("pypi_token", &format!("pypi-AgE{}", word(150)));
@@ -180,6 +180,7 @@ fn what_is_assigned_to_a_telling_name_is_found() {
     check("password: \"Tr0ub4dor&3\"", "assigned", "Tr0ub4dor&3");
     check("PGPASSWORD=correct7horse psql", "assigned", "correct7horse");
     check("{\"password\": \"a\\\"b4c5d6e7\"}", "assigned", "a\\\"b4c5d6e7");
+    check("secret:\\\"a1B2c3D4e5F6g7H8é\"", "assigned", "a1B2c3D4e5F6g7H8é");
     check("api_key = 0b5a7c9e-41d2-4f6a-8b3c-9d1e2f3a4b5c", "assigned", "0b5a7c9e-41d2-4f6a-8b3c-9d1e2f3a4b5c");
 }
 
