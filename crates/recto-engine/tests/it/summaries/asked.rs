@@ -255,10 +255,17 @@ fn folding() -> Policy {
 fn a_note_on_exchanges_goes_with_the_words_of_any_of_them() {
     block_on(async {
         let server = Server::start();
-        server.push(Reply::default().text(r#"{"intent": "INTENT.", "done": ["DONE."]}"#));
+        let note = r#"{"intent": "INTENT.", "done": ["DONE."]}"#;
+        (0..4).for_each(|_| server.push(Reply::default().text(note)));
         let engine = memory(summarizer_of(&server), 1).await;
         let call = Call { policy: folding(), ..call() };
-        assert!(said(&turn(&engine, &at(), &call).await).contains("INTENT."), "it stands for what was folded");
+        let mut page = String::new();
+        for _ in 0..4 {
+            page = said(&turn(&engine, &at(), &call).await);
+            eprintln!("{} {}", server.log().len(), page);
+        }
+        eprintln!("{:?}", engine.noted(&at()).await.unwrap());
+        assert!(page.contains("INTENT."), "it stands for what was folded: {page}");
         engine.erase_entries(&at(), vec![recto::Seq(2)]).await.unwrap();
         let decisions = format!("{:?}", engine.decisions(&at(), &call.reader).await.unwrap());
         assert!(!decisions.contains("INTENT."), "{decisions}");
