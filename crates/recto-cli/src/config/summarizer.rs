@@ -261,7 +261,7 @@ mod tests {
     #[test]
     fn what_does_not_go_together_is_refused_with_its_place() {
         for (text, what) in [
-            (format!("{REACHED}"), "line 2, column 7: [summarizer] has no models"),
+            (REACHED.into(), "line 2, column 7: [summarizer] has no models"),
             (format!("{REACHED}\nmodels = []"), "line 4, column 10: [summarizer] has no models"),
             ("models = ['a']".into(), "line 2, column 10: [summarizer] says nobody to ask"),
             (

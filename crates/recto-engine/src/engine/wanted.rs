@@ -128,7 +128,7 @@ impl<S: Store> Engine<S> {
 
     /// Returns the summaries that would help the next page of a reader, and of which nothing came yet.
     pub async fn wants(&self, at: &At, call: &Call) -> Result<Vec<Want>, Error> {
-        let Read { made, .. } = self.reading(at, call, None, |request| recto::plan(request)).await?;
+        let Read { made, .. } = self.reading(at, call, None, recto::plan).await?;
         Ok(made?.wants)
     }
 

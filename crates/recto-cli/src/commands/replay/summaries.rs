@@ -15,12 +15,15 @@ use tokio::runtime::{Builder, Runtime};
 
 const OPTION: &str = "--summarizer";
 
+/// What came of one, once somebody has made it.
+type Once = OnceLock<(Note, Spent)>;
+
 /// Who makes them, and what was made.
 pub(super) struct Summaries {
     summarizer: Summarizer,
     runtime: Runtime,
     /// What came of each, whichever policy wanted it first.
-    known: Mutex<HashMap<Text, Arc<OnceLock<(Note, Spent)>>>>,
+    known: Mutex<HashMap<Text, Arc<Once>>>,
 }
 
 /// What summaries cost.
