@@ -72,6 +72,7 @@ impl PartialEq for Pass {
             (Pass::Irrelevant(one), Pass::Irrelevant(other)) => one == other,
             (Pass::Expire(one), Pass::Expire(other)) => one == other,
             (Pass::Excerpt(one), Pass::Excerpt(other)) => one == other,
+            (Pass::Fold(one), Pass::Fold(other)) => one == other,
             (Pass::FitWindow(one), Pass::FitWindow(other)) => one == other,
             (Pass::TokenLimit(one), Pass::TokenLimit(other)) => one == other,
             (Pass::Recent(one), Pass::Recent(other)) => one == other,

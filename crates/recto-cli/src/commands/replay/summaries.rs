@@ -15,15 +15,15 @@ use tokio::runtime::{Builder, Runtime};
 
 const OPTION: &str = "--summarizer";
 
-/// What came of a want, once it was tried.
-type Came = OnceLock<(Note, Spent)>;
+/// What came of one, once somebody has made it.
+type Once = OnceLock<(Note, Spent)>;
 
 /// Who makes them, and what was made.
 pub(super) struct Summaries {
     summarizer: Summarizer,
     runtime: Runtime,
     /// What came of each, whichever policy wanted it first.
-    known: Mutex<HashMap<Text, Arc<Came>>>,
+    known: Mutex<HashMap<Text, Arc<Once>>>,
 }
 
 /// What summaries cost.

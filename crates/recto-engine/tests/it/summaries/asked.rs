@@ -255,16 +255,12 @@ fn folding() -> Policy {
 fn a_note_on_exchanges_goes_with_the_words_of_any_of_them() {
     block_on(async {
         let server = Server::start();
-        let note = r#"{"intent": "INTENT.", "done": ["DONE."]}"#;
-        (0..4).for_each(|_| server.push(Reply::default().text(note)));
+        server.push(Reply::default().text(r#"{"intent": "INTENT.", "done": ["DONE."]}"#));
         let engine = memory(summarizer_of(&server), 1).await;
         let call = Call { policy: folding(), ..call() };
-        let mut page = String::new();
-        for _ in 0..4 {
-            page = said(&turn(&engine, &at(), &call).await);
-            eprintln!("{} {}", server.log().len(), page);
-        }
-        eprintln!("{:?}", engine.noted(&at()).await.unwrap());
+        // Two exchanges can be folded from the second call on.
+        turn(&engine, &at(), &call).await;
+        let page = said(&turn(&engine, &at(), &call).await);
         assert!(page.contains("INTENT."), "it stands for what was folded: {page}");
         engine.erase_entries(&at(), vec![recto::Seq(2)]).await.unwrap();
         let decisions = format!("{:?}", engine.decisions(&at(), &call.reader).await.unwrap());
