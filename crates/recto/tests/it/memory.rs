@@ -9,6 +9,7 @@ use recto::edit::Reason;
 use recto::entry::Call;
 use recto::fragment::{Fragment, Fragments};
 use recto::page::{Message, Mode, Page};
+use recto::policy::{Pass, Stale};
 use recto::receipt::{FateRow, FragmentFate, Full};
 use recto::target::{Instructions, Memory};
 use recto::{Compiled, Entry, Part, Request, Role, Seq, Span, Tokenizer, compile};
@@ -185,7 +186,12 @@ fn goes_well(world: &mut World, called: &Called, compiled: &Compiled, provider: 
 
 /// Lives through a story with a provider that remembers; returns why everything was sent, each time it was.
 fn live(story: &Story, slip: Slip) -> Result<Vec<Full>, String> {
-    let story = Story { remembers: true, has_fragments: true, ..story.clone() };
+    let mut story = Story { remembers: true, has_fragments: true, ..story.clone() };
+    // A session that is kept knows of its floor only where it lies. Behind a fold another floor may lie at the same place
+    // and name less; if that is taken back, the note is not told. So notes are looked at where such a session ends.
+    if story.policy.stale == Stale::Keep {
+        story.policy.reduce.retain(|step| !matches!(step.pass(), Pass::Fold(_)));
+    }
     let mut world = World::new(&story).with_notes();
     let (mut provider, mut full) = (Provider::default(), Vec::new());
     let mut nth = 0;
