@@ -47,7 +47,7 @@ pub(super) fn at(bytes: &[u8], at: usize) -> Option<(Range<usize>, Kind)> {
 
 /// Returns the secret behind an option of a command, as in `--password …`; `--password=…` is an assignment.
 pub(super) fn option(bytes: &[u8], word: Range<usize>) -> Option<(Range<usize>, Kind)> {
-    if after(bytes, word.end) != b' ' || word.len() > NAME_BYTES_MAX {
+    if !bytes[word.clone()].starts_with(b"--") || after(bytes, word.end) != b' ' || word.len() > NAME_BYTES_MAX {
         return None;
     }
     let sense = sense(&bytes[word.clone()])?;
@@ -160,14 +160,14 @@ const SUFFIXES: [&str; 12] =
     ["prod", "production", "dev", "development", "staging", "test", "live", "base", "value", "default", "old", "new"];
 const SUFFIXES_MAX: usize = 3;
 
-/// What is in every name that says something.
-const STEMS: [&[u8]; 7] = [b"pass", b"pwd", b"secret", b"key", b"token", b"auth", b"credential"];
-
 /// Returns what a name says about its value; its last words decide.
 fn sense(name: &[u8]) -> Option<Sense> {
-    // Most names are done with one look.
-    let has = |stem: &&[u8]| name.windows(stem.len()).any(|it| it.eq_ignore_ascii_case(stem));
-    if !STEMS.iter().any(has) {
+    // Most names are done with one look: this is in every name that says something.
+    let is_stem = |three: &[u8]| {
+        let three = [three[0] | 0x20, three[1] | 0x20, three[2] | 0x20];
+        matches!(&three, b"pas" | b"pwd" | b"sec" | b"key" | b"tok" | b"aut" | b"cre")
+    };
+    if !name.windows(3).any(is_stem) {
         return None;
     }
     let words = words(name);

@@ -24,10 +24,19 @@ pub(super) fn run_back(bytes: &[u8], until: usize, max: usize, is_in: impl Fn(u8
 }
 
 /// Returns where a word begins whose first letters may belong to an escape in front of it, such as `\n` or `%3D`.
+#[inline]
 pub(super) fn unescaped(bytes: &[u8], start: usize) -> usize {
+    match before(bytes, start) {
+        b'\\' | b'%' | b'[' => start + escape(bytes, start),
+        _ => start,
+    }
+}
+
+/// How many bytes from a place on belong to an escape in front of it.
+fn escape(bytes: &[u8], start: usize) -> usize {
     let is_hex =
         |range: std::ops::Range<usize>| bytes.get(range).is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit));
-    let length = match (before(bytes, start), after(bytes, start)) {
+    match (before(bytes, start), after(bytes, start)) {
         (b'\\', b'n' | b'r' | b't' | b'b' | b'f') => 1,
         (b'\\', b'u') if is_hex(start + 1..start + 5) => 5,
         (b'\\', b'x') if is_hex(start + 1..start + 3) => 3,
@@ -37,8 +46,7 @@ pub(super) fn unescaped(bytes: &[u8], start: usize) -> usize {
             digits + usize::from(after(bytes, start + digits) == b'm')
         }
         _ => 0,
-    };
-    start + length
+    }
 }
 
 /// How many digits of a terminal's escape are looked at.

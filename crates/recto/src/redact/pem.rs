@@ -11,8 +11,12 @@ const HEADER_BYTES_MAX: usize = 200;
 /// A first line of the key that is shorter is an example.
 const FIRST_LINE_BYTES_MIN: usize = 16;
 
-/// Returns the private key whose first line begins at a place; without a last line, as far as it goes.
-pub(super) fn block(bytes: &[u8], at: usize) -> Option<Range<usize>> {
+/// Returns the private key whose first line begins with a word; without a last line, as far as it goes.
+pub(super) fn block(bytes: &[u8], word: Range<usize>) -> Option<Range<usize>> {
+    let at = word.start;
+    if !bytes[word].starts_with(b"-----BEGIN") {
+        return None;
+    }
     let title = at + b"-----BEGIN".len();
     let length = run(bytes, title, TITLE_BYTES_MAX, |it| it.is_ascii_uppercase() || it.is_ascii_digit() || it == b' ');
     let title = &bytes[title..title + length];

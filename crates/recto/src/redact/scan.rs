@@ -1,4 +1,4 @@
-use super::bytes::{run, unescaped};
+use super::bytes::{after, run, unescaped};
 use super::{Found, Kind, assigned, keys, number, pem, web};
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -46,20 +46,23 @@ pub(super) fn scan(text: &str, kinds: &BTreeSet<Kind>) -> Vec<Found> {
     }
     let mut at = 0;
     while at < bytes.len() {
-        match STEPS[usize::from(bytes[at])] {
-            Step::Pass => {}
-            Step::Word => {
-                let end = at + bytes[at..].iter().take_while(|it| STEPS[usize::from(**it)] == Step::Word).count();
-                at = word(bytes, at..end, is_personal, &mut found);
-                continue;
-            }
+        let start = at;
+        while at < bytes.len() && STEPS[usize::from(bytes[at])] == Step::Word {
+            at += 1;
+        }
+        if at > start {
+            at = word(bytes, start..at, is_personal, &mut found);
+        }
+        match bytes.get(at).map_or(Step::Pass, |byte| STEPS[usize::from(*byte)]) {
             Step::Assign => {
                 found.add(assigned::at(bytes, at));
                 found.add(web::password(bytes, at));
             }
             Step::At if is_personal => found.add(web::email(bytes, at)),
             Step::Phone if is_personal => found.add(number::at(bytes, at)),
-            Step::At | Step::Phone => {}
+            // Behind a private key a word may begin.
+            Step::Word => continue,
+            Step::Pass | Step::At | Step::Phone => {}
         }
         at += 1;
     }
@@ -73,35 +76,48 @@ struct Hits<'k> {
 }
 
 impl Hits<'_> {
+    #[inline]
     fn add(&mut self, hit: Option<(Range<usize>, Kind)>) {
-        let Some((range, kind)) = hit.filter(|(_, kind)| self.kinds.contains(kind)) else { return };
+        if let Some((range, kind)) = hit {
+            self.add_if_wanted(range, kind);
+        }
+    }
+
+    fn add_if_wanted(&mut self, range: Range<usize>, kind: Kind) {
+        if !self.kinds.contains(&kind) {
+            return;
+        }
         // Detectors look at bytes; here it is made sure that no character is split, whatever they say.
         let range = self.text.floor_char_boundary(range.start)..self.text.ceil_char_boundary(range.end);
         self.found.push(Found { range, kind });
     }
 }
 
-/// Looks at a word, and returns where to go on.
+/// Looks at a word, and returns where to go on. Most words are neither long nor followed by what tells anything.
+#[inline]
 fn word(bytes: &[u8], range: Range<usize>, is_personal: bool, found: &mut Hits<'_>) -> usize {
-    let whole = &bytes[range.clone()];
-    if whole.starts_with(b"-----BEGIN") {
-        if let Some(block) = pem::block(bytes, range.start) {
+    let (first, last) = (bytes[range.start], bytes[range.end - 1]);
+    if first == b'-' && range.len() > 2 {
+        if let Some(block) = pem::block(bytes, range.clone()) {
             let end = block.end;
             found.add(Some((block, Kind::PrivateKey)));
             return end;
         }
-    } else if whole.starts_with(b"--") {
         found.add(assigned::option(bytes, range.clone()));
-    } else {
+    }
+    if matches!(last, b'r' | b'R' | b'c' | b'C') && after(bytes, range.end) == b' ' {
         found.add(assigned::scheme(bytes, range.clone()));
     }
-    if whole.len() >= KEY_BYTES_MIN {
+    if range.len() >= KEY_BYTES_MIN {
         keys_in(bytes, range.clone(), found);
     }
     if is_personal {
         let start = unescaped(bytes, range.start);
-        found.add(number::at(bytes, start));
-        found.add(number::iban(bytes, start));
+        match after(bytes, start) {
+            b'0'..=b'9' => found.add(number::at(bytes, start)),
+            b'A'..=b'Z' => found.add(number::iban(bytes, start)),
+            _ => {}
+        }
     }
     range.end
 }
