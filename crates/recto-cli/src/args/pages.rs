@@ -93,8 +93,8 @@ With --json one object is printed:
                   measured, and overflows: the turns whose page doesn't fit, each with its breakdown
                   and a hint
   total           conversations, calls, tokens, cached, usd, peak, measured, overflows: all together
-  summaries       of each and of the total, with --summarizer: made, failed, calls, input, cached and
-                  output tokens, usd (which is part of the other)
+  summaries       of each and of the total, with --summarizer: made, failed, calls, input, cached,
+                  output, and usd, which is part of the other
   measured        cost and recall; score: calls, tokens, cached and peak by four bytes, references:
                   for each kind how many were kept, of all
   dearest, most_forgetful

@@ -276,7 +276,7 @@ mod tests {
             (format!("{REACHED}\nprompts = 'a'"), "line 4, column 11: prompts is a string"),
         ] {
             let failure = config(&format!("[summarizer]\n{text}")).unwrap_err();
-            assert_eq!(failure.parts().1, what, "{text}");
+            assert_eq!(failure.parts().1, format!("cannot use recto.toml: {what}"), "{text}");
         }
     }
 }

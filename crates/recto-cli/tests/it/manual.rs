@@ -3,7 +3,7 @@ use recto_testkit::shared;
 use std::fs;
 use std::process::Command;
 
-pub(crate) const COMMANDS: [&str; 29] = [
+pub(crate) const COMMANDS: [&str; 30] = [
     "backup",
     "compile",
     "completions",
@@ -31,6 +31,7 @@ pub(crate) const COMMANDS: [&str; 29] = [
     "run",
     "serve",
     "show",
+    "summarize",
     "turns",
     "validate",
 ];
@@ -116,7 +117,7 @@ fn the_manual_has_a_page_for_every_command() {
     mentions(&main, &[".TH recto 1", ".SH NAME", "Exit codes:", "recto\\-replay(1)"]);
     let ran = succeeds(&["man", &folder.at("share/man1")]);
     assert_eq!(ran.stdout, "");
-    mentions(&ran.stderr, &["36 pages written to"]);
+    mentions(&ran.stderr, &["37 pages written to"]);
     let mut expected: Vec<String> =
         COMMANDS.iter().chain(&NESTED).map(|command| format!("recto-{command}.1")).collect();
     expected.push("recto.1".into());

@@ -51,7 +51,7 @@ fn a_mistake_is_told_with_its_place_and_what_was_meant() {
     };
     expect![[r#"
         error[R0322]: cannot use policy slip.toml
-        cause: line 4, column 1: policy: unknown field `expier`, expected one of `identical`, `superseded`, `similar`, `irrelevant`, `expire`, `excerpt`, `fit_window`, `token_limit`, `recent`, `drop_reasoning`, `cap_output`, `drop_images`, `when`, `sparing`, `keep_last`, `until_fits`
+        cause: line 4, column 1: policy: unknown field `expier`, expected one of `identical`, `superseded`, `similar`, `irrelevant`, `expire`, `excerpt`, `fold`, `fit_window`, `token_limit`, `recent`, `drop_reasoning`, `cap_output`, `drop_images`, `when`, `sparing`, `keep_last`, `until_fits`
         hint: did you mean `expire`?
     "#]]
     .assert_eq(&check("slip.toml", "schema_version = 1\nname = 'm'\n[[reduce]]\nexpier = {}\n"));
