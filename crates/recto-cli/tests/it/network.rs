@@ -10,7 +10,7 @@ use std::process::Command;
 const RECTO: &str = env!("CARGO_BIN_EXE_recto");
 
 /// Every command, in a good and in a bad case.
-const RUNS: [&[&str]; 57] = [
+const RUNS: [&[&str]; 59] = [
     &["compile", "chat.json"],
     &["compile", "gone.json"],
     &["explain", "chat.json", "--json"],
@@ -45,6 +45,9 @@ const RUNS: [&[&str]; 57] = [
     &["explain", "gone", "--store", "kept.db"],
     &["expand", "chat", "m0", "--store", "kept.db"],
     &["expand", "chat", "?", "--store", "kept.db"],
+    // Nobody is named who makes summaries.
+    &["summarize", "chat", "--store", "kept.db"],
+    &["summarize", "gone", "--store", "kept.db"],
     &["pin", "chat", "1-2", "--store", "kept.db"],
     &["pin", "chat", "1-99", "--store", "kept.db"],
     &["decisions", "chat", "--store", "kept.db"],
