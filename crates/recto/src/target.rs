@@ -224,11 +224,15 @@ impl Target {
         }
     }
 
-    /// Returns what is safe to take for granted about a model of which nothing is known.
+    /// Returns what is safe to take for granted about a model of which nothing is known. No Claude that still answers
+    /// has a window below 200,000, so a new one is not kept from what the oldest can read.
     pub fn unknown(name: &str) -> Target {
-        let wire = if name.starts_with("claude") { Wire::Anthropic } else { Wire::OpenaiChat };
-        let provider = if wire == Wire::Anthropic { "anthropic" } else { "unknown" };
-        let mut target = Target::plain(name, provider, wire).with_window(Some(Tokens(32_000)));
+        let (provider, wire, window) = if name.starts_with("claude") {
+            ("anthropic", Wire::Anthropic, Tokens(200_000))
+        } else {
+            ("unknown", Wire::OpenaiChat, Tokens(32_000))
+        };
+        let mut target = Target::plain(name, provider, wire).with_window(Some(window));
         target.calibration = Calibration::unknown();
         (target.late_system, target.merges) = (LateSystem::ToUser, true);
         target

@@ -106,5 +106,6 @@ fn of_an_unknown_model_little_is_taken_for_granted() {
     let target = Target::unknown("llama-at-home");
     assert_eq!((target.wire, target.window), (Wire::OpenaiChat, Some(Tokens(32_000))));
     assert!(target.merges && target.late_system == LateSystem::ToUser && !target.is_counted_exactly);
-    assert_eq!(Target::unknown("claude-next").wire, Wire::Anthropic);
+    let claude = Target::unknown("claude-next");
+    assert_eq!((claude.wire, claude.window), (Wire::Anthropic, Some(Tokens(200_000))));
 }
