@@ -49,10 +49,13 @@ See `recto help config`.
 
 The store is one file: the one that --store names, else RECTO_STORE, else `path` under [store] in
 the configuration, else recto/recto.db in the user's data folder ($XDG_DATA_HOME, else
-~/.local/share). `import` makes it. It is for its owner's eyes alone.
+~/.local/share). `import` makes it. It is for its owner's eyes alone. In its place an address like
+postgres://recto@db1,db2/recto names a PostgreSQL database that many servers may use; its password
+may stand in PGPASSWORD.
 
 Recto reports nothing to anybody. Only `recto run` and `recto serve` talk to others: to the model or
-the program that they are given, and to who asks; all other commands open no connections.
+the program that they are given, and to who asks; all other commands open no connections, but to
+the database that is named as the store.
 
 Every error has a code: `recto help R0301` explains one, `recto help errors` lists them.
 

@@ -4,6 +4,7 @@
 //! assigns places, keeps running sums, and refuses what was built on something that has changed. What the rows mean is
 //! the engine's matter.
 
+pub mod any;
 pub(crate) mod bounds;
 pub mod memory;
 #[cfg(feature = "postgres")]

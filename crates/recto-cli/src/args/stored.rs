@@ -196,7 +196,8 @@ whether there were more findings than are told.";
 /// Where conversations are kept.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct StoreArgs {
-    /// The file in which conversations are kept [default: recto/recto.db in the user's data folder]
+    /// The file, or the address of the database, in which conversations are kept [default: recto/recto.db in the user's
+    /// data folder]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) store: Option<PathBuf>,
 }

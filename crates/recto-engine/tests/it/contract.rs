@@ -116,6 +116,7 @@ macro_rules! each {
 
 behaviours!(memory, ((), super::Memory::default()));
 behaviours!(sqlite, super::sqlite());
+behaviours!(postgres, crate::postgres::opened());
 
 fn sqlite() -> (TempFolder, Sqlite) {
     let folder = TempFolder::new();

@@ -71,7 +71,7 @@ enum Outcome<T> {
 /// What is the same for all transactions of a store.
 pub(super) struct Transactions {
     pub(super) pool: Arc<Pool>,
-    begin_reading: String,
+    pub(super) begin_reading: String,
     begin_writing: String,
 }
 
