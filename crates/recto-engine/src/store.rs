@@ -6,6 +6,8 @@
 
 pub(crate) mod bounds;
 pub mod memory;
+#[cfg(feature = "postgres")]
+pub mod postgres;
 mod rows;
 pub mod sqlite;
 
