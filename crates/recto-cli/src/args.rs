@@ -19,8 +19,8 @@ pub(crate) use run::RunArgs;
 pub(crate) use serve::ServeArgs;
 pub(crate) use settings::{ConfigArgs, ModelsArgs, PolicyCommand, SettingsArgs, TargetArgs};
 pub(crate) use stored::{
-    BackupArgs, DecisionsArgs, DoctorArgs, EraseArgs, ExpandArgs, ExportArgs, ForkArgs, ImportArgs, ListArgs, PinArgs,
-    RestoreArgs, RevertArgs, ShowArgs, StoreArgs, TurnsArgs,
+    BackupArgs, DecisionsArgs, DoctorArgs, EraseArgs, ExpandArgs, ExportArgs, ForkArgs, ImportArgs, ListArgs,
+    MigrateArgs, PinArgs, RestoreArgs, RevertArgs, ShowArgs, StoreArgs, TurnsArgs,
 };
 pub(crate) use summarize::SummarizeArgs;
 pub(crate) use values::{address, tokens};
@@ -167,6 +167,9 @@ pub(crate) enum Command {
     /// Check the whole store, and say what is wrong with it.
     #[command(after_help = stored::DOCTOR_AFTER_HELP)]
     Doctor(DoctorArgs),
+    /// Carry everything that a store keeps over to PostgreSQL, and compare it there.
+    #[command(after_help = stored::MIGRATE_AFTER_HELP)]
+    Migrate(MigrateArgs),
     /// List the known models, or tell everything about one.
     #[command(after_help = settings::MODELS_AFTER_HELP)]
     Models(ModelsArgs),

@@ -232,7 +232,8 @@ impl Location {
         }
     }
 
-    async fn open(&self) -> Result<Any, Error> {
+    /// Opens it, and makes it if there is none.
+    pub(crate) async fn open(&self) -> Result<Any, Error> {
         match self {
             Location::File(path) => Ok(Any::Sqlite(Sqlite::open(path)?)),
             #[cfg(feature = "postgres")]
@@ -258,6 +259,12 @@ pub(crate) fn place(args: &StoreArgs, config: &Config) -> Result<Location, Failu
             .hinting("name it with --store, RECTO_STORE or the configuration, or set HOME")
     })?;
     Location::of(path)
+}
+
+/// Returns the failure to take something else for the address of a database.
+pub(crate) fn no_database(name: &str) -> Failure {
+    Failure::of(Code::BadSettings, format!("{name:?} is not the address of a database"))
+        .hinting("write it like postgres://recto@db1/recto")
 }
 
 /// Returns the failure to do with a database what can be done with a file alone.
@@ -297,7 +304,8 @@ pub(crate) fn note(place: &Location) {
     talk::note(&format!("store: {place}"));
 }
 
-fn missing(path: &Path) -> Failure {
+/// Returns the failure to find a store.
+pub(crate) fn missing(path: &Path) -> Failure {
     Failure::of(Code::NoStore, format!("there is no store at {}", path.display()))
         .hinting("`recto import FILE` makes it; --store names another")
 }

@@ -6,6 +6,8 @@
 
 pub mod any;
 pub(crate) mod bounds;
+#[cfg(feature = "postgres")]
+pub mod carry;
 pub mod memory;
 #[cfg(feature = "postgres")]
 pub mod postgres;

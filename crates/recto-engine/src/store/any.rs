@@ -1,6 +1,8 @@
 //! A store that is chosen at run time: which one it is matters to nobody who asks it.
 
 #[cfg(feature = "postgres")]
+use super::carry::{Cell, Header, Key, Table};
+#[cfg(feature = "postgres")]
 use super::postgres::Postgres;
 use super::sqlite::{Report, Sqlite};
 use super::*;
@@ -34,6 +36,28 @@ impl Any {
         progress: impl FnMut(u64) + Send + 'static,
     ) -> Result<Report, Error> {
         on!(self, check(hash, progress))
+    }
+}
+
+/// What carries a store over.
+#[cfg(feature = "postgres")]
+impl Any {
+    pub(super) async fn everything(&self, after: Option<&Key>, rows: usize) -> Result<Vec<Key>, Error> {
+        on!(self, everything(after, rows))
+    }
+
+    pub(super) async fn header(&self, key: &Key) -> Result<Option<Header>, Error> {
+        on!(self, header(key))
+    }
+
+    pub(super) async fn page(
+        &self,
+        key: &Key,
+        table: Table,
+        after: Option<Vec<Cell>>,
+        rows: usize,
+    ) -> Result<Vec<Vec<Cell>>, Error> {
+        on!(self, page(key, table, after, rows))
     }
 }
 

@@ -4,6 +4,7 @@
 //! same conversation: it is locked first, and what is written goes with the commit in one go. Nothing is kept in memory
 //! between transactions, or in a connection, so any number of processes may use one database, with a pooler between.
 
+mod carry;
 mod check;
 mod erase;
 mod fault;

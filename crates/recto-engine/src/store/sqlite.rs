@@ -3,6 +3,8 @@
 //! What was acknowledged is on disk: a write is answered after its commit, and a commit waits for the disk. Nothing is
 //! kept in memory between transactions, so several processes may use one file.
 
+#[cfg(feature = "postgres")]
+mod carry;
 pub(super) mod check;
 mod erase;
 mod fault;

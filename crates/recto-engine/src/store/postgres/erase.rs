@@ -55,7 +55,8 @@ macro_rules! some_of {
     };
 }
 
-const DROPS: [&str; 10] = [
+/// One for each table that holds rows of a conversation.
+pub(super) const DROPS: [&str; 10] = [
     some_of!("entry", "seq"),
     some_of!("content", "hash"),
     some_of!("decision", "reader, ordinal"),

@@ -198,7 +198,8 @@ pub(super) fn write_chain(links: &[Link]) -> Result<String, Error> {
     serde_json::to_string(&links).map_err(|error| Kind::Defect { what: format!("a chain: {error}") }.into())
 }
 
-fn read_chain(text: &str) -> Result<Vec<Link>, Error> {
+/// Reads the conversations that one goes on from.
+pub(super) fn read_chain(text: &str) -> Result<Vec<Link>, Error> {
     if text.is_empty() {
         return Ok(Vec::new());
     }
