@@ -19,8 +19,8 @@ pub(crate) use run::RunArgs;
 pub(crate) use serve::ServeArgs;
 pub(crate) use settings::{ConfigArgs, ModelsArgs, PolicyCommand, SettingsArgs, TargetArgs};
 pub(crate) use stored::{
-    BackupArgs, DecisionsArgs, DoctorArgs, EraseArgs, ExpandArgs, ExportArgs, ForkArgs, ImportArgs, ListArgs, PinArgs,
-    RestoreArgs, RevertArgs, ShowArgs, StoreArgs, TurnsArgs,
+    BackupArgs, DecisionsArgs, DoctorArgs, EraseArgs, ExpandArgs, ExportArgs, ForkArgs, ImportArgs, ListArgs,
+    MigrateArgs, PinArgs, RestoreArgs, RevertArgs, ShowArgs, StoreArgs, TurnsArgs,
 };
 pub(crate) use summarize::SummarizeArgs;
 pub(crate) use values::{address, tokens};
@@ -49,10 +49,13 @@ See `recto help config`.
 
 The store is one file: the one that --store names, else RECTO_STORE, else `path` under [store] in
 the configuration, else recto/recto.db in the user's data folder ($XDG_DATA_HOME, else
-~/.local/share). `import` makes it. It is for its owner's eyes alone.
+~/.local/share). `import` makes it. It is for its owner's eyes alone. In its place an address like
+postgres://recto@db1,db2/recto names a PostgreSQL database that many servers may use; its password
+may stand in PGPASSWORD.
 
 Recto reports nothing to anybody. Only `recto run` and `recto serve` talk to others: to the model or
-the program that they are given, and to who asks; all other commands open no connections.
+the program that they are given, and to who asks; all other commands open no connections, but to
+the database that is named as the store.
 
 Every error has a code: `recto help R0301` explains one, `recto help errors` lists them.
 
@@ -164,6 +167,9 @@ pub(crate) enum Command {
     /// Check the whole store, and say what is wrong with it.
     #[command(after_help = stored::DOCTOR_AFTER_HELP)]
     Doctor(DoctorArgs),
+    /// Carry everything that a store keeps over to PostgreSQL, and compare it there.
+    #[command(after_help = stored::MIGRATE_AFTER_HELP)]
+    Migrate(MigrateArgs),
     /// List the known models, or tell everything about one.
     #[command(after_help = settings::MODELS_AFTER_HELP)]
     Models(ModelsArgs),

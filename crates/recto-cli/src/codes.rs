@@ -122,6 +122,18 @@ codes! {
         "error[R0117]: cannot listen at 127.0.0.1:7676\ncause: Address already in use (os error 98)\nhint: another server \
          may listen there already; --listen names another address, and port 0 is any that is free",
         "End the other server, or take another address with `--listen` or `listen` under [server] in recto.toml.";
+    StoreUnreachable = 118, "the store can't be reached",
+        "The server that keeps the store did not answer, or the connection to it was lost and could not be made again in \
+         time. Nothing was written.",
+        "error[R0118]: the store can't be reached: postgres://recto@db1/recto?schema=recto: error connecting to …\n\
+         hint: check that the server runs and can be reached, then try again",
+        "Check the address, the network and the server; then try again.";
+    Indeterminate = 119, "it is not known whether something was written",
+        "The connection to the server that keeps the store was lost at the very moment of a commit, and what became of \
+         it could not be found out in time.",
+        "error[R0119]: it is not known whether it was written: the answer to a commit was lost; …\n\
+         hint: look whether it is there before you try again; a repeat with the same key is safe",
+        "When the server is back, look whether it is there before you do it again.";
     UnknownArgument = 201, "an unknown command, option or topic",
         "The command line holds a word that means nothing at its place.",
         "$ recto explian chat.json\nerror[R0201]: unrecognized subcommand 'explian'",

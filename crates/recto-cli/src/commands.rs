@@ -18,6 +18,7 @@ pub(crate) mod import;
 pub(crate) mod keys;
 pub(crate) mod list;
 pub(crate) mod man;
+pub(crate) mod migrate;
 pub(crate) mod models;
 pub(crate) mod pin;
 pub(crate) mod policy;

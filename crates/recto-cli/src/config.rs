@@ -10,6 +10,7 @@ mod upstream; // who answers for a model
 
 use crate::args::SettingsArgs;
 use crate::failure::Failure;
+use crate::kept::Location;
 use crate::models::{FileModels, Models};
 use crate::paint::{self, Colour};
 use recto::Tokens;
@@ -160,7 +161,9 @@ impl Set<String> {
     /// Returns the value as a path: one that stands in a file is relative to that file.
     pub(crate) fn as_path(&self) -> PathBuf {
         match &self.origin {
-            Origin::File { path, .. } => path.parent().unwrap_or(Path::new("")).join(&self.value),
+            Origin::File { path, .. } if !Location::is_database(&self.value) => {
+                path.parent().unwrap_or(Path::new("")).join(&self.value)
+            }
             _ => PathBuf::from(&self.value),
         }
     }

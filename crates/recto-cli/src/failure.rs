@@ -159,6 +159,8 @@ impl From<recto_engine::Error> for Failure {
             error if error.is_erased() => Code::Erased,
             error if !error.forks().is_empty() => Code::HasForks,
             error if error.is_input() => Code::TooMuch,
+            error if error.is_unreachable() => Code::StoreUnreachable,
+            error if error.is_indeterminate() => Code::Indeterminate,
             error if error.is_busy() => Code::StoreBusy,
             error if error.is_full() => Code::StoreFull,
             error if error.is_read_only() => Code::StoreReadOnly,

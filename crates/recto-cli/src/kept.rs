@@ -7,9 +7,13 @@ use crate::failure::Failure;
 use crate::{interrupt, talk};
 use recto::edit::Handle;
 use recto::note::{Note, Subject};
+use recto_engine::store::any::Any;
+#[cfg(feature = "postgres")]
+use recto_engine::store::postgres::{Postgres, Settings};
 use recto_engine::store::sqlite::Sqlite;
 use recto_engine::summarize::Told;
 use recto_engine::{At, Conversation, Engine, Error, Tenant};
+use std::fmt;
 use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
@@ -23,8 +27,18 @@ const LOOK: Duration = Duration::from_millis(50);
 /// An open store.
 #[derive(Debug)]
 pub(crate) struct Kept {
-    pub(crate) engine: Engine<Sqlite>,
+    pub(crate) engine: Engine<Any>,
     waiting: Waiting,
+}
+
+/// Where a store is.
+#[derive(Clone, Debug)]
+pub(crate) enum Location {
+    /// In a file.
+    File(PathBuf),
+    /// In a database.
+    #[cfg(feature = "postgres")]
+    Database(Box<Settings>),
 }
 
 /// What waits for the engine.
@@ -36,13 +50,15 @@ pub(crate) struct Waiting {
 impl Kept {
     /// Opens the store that is meant; there must be one.
     pub(crate) fn open(args: &StoreArgs, config: &Config) -> Result<Kept, Failure> {
-        let path = place(args, config)?;
-        if path.exists() { Kept::at_path(&path) } else { Err(missing(&path)) }
+        match place(args, config)? {
+            Location::File(path) if !path.exists() => Err(missing(&path)),
+            place => Kept::open_at(&place),
+        }
     }
 
     /// Opens the store that is meant, and makes it if there is none.
     pub(crate) fn open_or_make(args: &StoreArgs, config: &Config) -> Result<Kept, Failure> {
-        Kept::at_path(&place(args, config)?)
+        Kept::open_at(&place(args, config)?)
     }
 
     /// Has summaries made where policies want them, if the configuration says by whom.
@@ -70,32 +86,50 @@ impl Kept {
         let Some(path) = config.store(args.store.as_deref()).map(|it| it.value) else {
             return Ok(Err("and there is no store".into()));
         };
-        if !path.exists() {
-            return Ok(Err(format!("and there is no store at {} that could hold it", path.display())));
+        let place = Location::of(path)?;
+        if let Location::File(path) = &place
+            && !path.exists()
+        {
+            return Ok(Err(format!("and there is no store at {place} that could hold it")));
         }
-        let opened = match Sqlite::open(&path) {
+        let waiting = Waiting::new()?;
+        let opened = match waiting.run(place.open()) {
             Ok(opened) => opened,
-            Err(error) => return Ok(Err(format!("and the store {} cannot be used: {error}", path.display()))),
+            Err(failure) => return Ok(Err(format!("and the store {place} cannot be used: {}", failure.parts().1))),
         };
-        let kept = Kept { engine: Engine::over(opened), waiting: Waiting::new()? };
+        let kept = Kept { engine: Engine::over(opened), waiting };
         match kept.run(kept.engine.conversation(&kept.at(name))) {
-            Err(failure) if failure.is_not_found() => Ok(Err(format!(
-                "and the store {} has no conversation {name:?}; `recto list` lists them",
-                path.display()
-            ))),
+            Err(failure) if failure.is_not_found() => {
+                Ok(Err(format!("and the store {place} has no conversation {name:?}; `recto list` lists them")))
+            }
             Err(failure) => Err(failure),
             Ok(_) => {
-                note(&path);
+                note(&place);
+                kept.warn();
                 Ok(Ok(kept))
             }
         }
     }
 
-    fn at_path(path: &Path) -> Result<Kept, Failure> {
-        note(path);
-        let opened = Sqlite::open(path)
-            .map_err(|error| Failure::from(error).during(format!("cannot open the store {}", path.display())))?;
-        Ok(Kept { engine: Engine::over(opened), waiting: Waiting::new()? })
+    fn open_at(place: &Location) -> Result<Kept, Failure> {
+        note(place);
+        let waiting = Waiting::new()?;
+        let opened = waiting.run(place.open());
+        let opened = opened.map_err(|failure| failure.during(format!("cannot open the store {place}")))?;
+        let kept = Kept { engine: Engine::over(opened), waiting };
+        kept.warn();
+        Ok(kept)
+    }
+
+    /// Says on stderr what puts at risk what is kept.
+    fn warn(&self) {
+        match self.engine.store() {
+            Any::Sqlite(_) => {}
+            #[cfg(feature = "postgres")]
+            Any::Postgres(store) => {
+                store.warnings().iter().for_each(|warning| talk::note(&format!("warning: {warning}")));
+            }
+        }
     }
 
     /// Returns the place of a conversation.
@@ -112,9 +146,13 @@ impl Kept {
         })
     }
 
-    /// Returns the path of its file.
-    pub(crate) fn path(&self) -> &Path {
-        self.engine.store().path()
+    /// Returns its file, if it is one.
+    pub(crate) fn file(&self) -> Option<&Sqlite> {
+        match self.engine.store() {
+            Any::Sqlite(store) => Some(store),
+            #[cfg(feature = "postgres")]
+            Any::Postgres(_) => None,
+        }
     }
 
     /// Waits for what the engine does; where Ctrl-C is heeded, it ends between two transactions.
@@ -146,12 +184,93 @@ impl Waiting {
     }
 }
 
-/// Returns the file that is meant.
-pub(crate) fn place(args: &StoreArgs, config: &Config) -> Result<PathBuf, Failure> {
-    config.store(args.store.as_deref()).map(|it| it.value).ok_or_else(|| {
+impl Location {
+    /// Returns whether a name is the address of a database.
+    pub(crate) fn is_database(name: &str) -> bool {
+        name.starts_with("postgres://") || name.starts_with("postgresql://")
+    }
+
+    /// Reads where a store is: a file, or a database.
+    pub(crate) fn of(path: PathBuf) -> Result<Location, Failure> {
+        match path.to_str().filter(|name| Location::is_database(name)) {
+            None => Ok(Location::File(path)),
+            Some(address) => Location::database(address),
+        }
+    }
+
+    #[cfg(feature = "postgres")]
+    fn database(address: &str) -> Result<Location, Failure> {
+        let settings: Settings = address.parse()?;
+        Ok(Location::Database(Box::new(match std::env::var("PGPASSWORD") {
+            Ok(password) => settings.or_password(&password),
+            Err(_) => settings,
+        })))
+    }
+
+    #[cfg(not(feature = "postgres"))]
+    fn database(_: &str) -> Result<Location, Failure> {
+        Err(Failure::of(Code::BadSettings, "this recto was built without PostgreSQL")
+            .hinting("build it with the feature `postgres`, or name a file"))
+    }
+
+    /// Returns how a place is shown: without passwords.
+    pub(crate) fn shown(path: &Path) -> String {
+        match path.to_str().filter(|name| Location::is_database(name)) {
+            None => path.display().to_string(),
+            Some(address) => {
+                Location::database(address).map_or("an address that can't be read".into(), |it| it.to_string())
+            }
+        }
+    }
+
+    /// Returns the file, if it is one.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        match self {
+            Location::File(path) => Some(path),
+            #[cfg(feature = "postgres")]
+            Location::Database(_) => None,
+        }
+    }
+
+    /// Opens it, and makes it if there is none.
+    pub(crate) async fn open(&self) -> Result<Any, Error> {
+        match self {
+            Location::File(path) => Ok(Any::Sqlite(Sqlite::open(path)?)),
+            #[cfg(feature = "postgres")]
+            Location::Database(settings) => Ok(Any::Postgres(Postgres::open((**settings).clone()).await?)),
+        }
+    }
+}
+
+impl fmt::Display for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Location::File(path) => write!(f, "{}", path.display()),
+            #[cfg(feature = "postgres")]
+            Location::Database(settings) => write!(f, "{settings}"),
+        }
+    }
+}
+
+/// Returns the store that is meant.
+pub(crate) fn place(args: &StoreArgs, config: &Config) -> Result<Location, Failure> {
+    let path = config.store(args.store.as_deref()).map(|it| it.value).ok_or_else(|| {
         Failure::of(Code::NoStore, "nothing says where the store is")
             .hinting("name it with --store, RECTO_STORE or the configuration, or set HOME")
-    })
+    })?;
+    Location::of(path)
+}
+
+/// Returns the failure to take something else for the address of a database.
+pub(crate) fn no_database(name: &str) -> Failure {
+    Failure::of(Code::BadSettings, format!("{name:?} is not the address of a database"))
+        .hinting("write it like postgres://recto@db1/recto")
+}
+
+/// Returns the failure to do with a database what can be done with a file alone.
+pub(crate) fn no_file(what: &str) -> Failure {
+    Failure::of(Code::BadSettings, format!("{what} is for stores in a file, and this one is in a database"))
+        .hinting("use the database's own tools, such as pg_dump and pg_restore")
 }
 
 /// Says on stderr which summaries could not be made.
@@ -181,11 +300,12 @@ pub(crate) fn handles(subject: &Subject) -> String {
 }
 
 /// Says on stderr which store is used.
-pub(crate) fn note(path: &Path) {
-    talk::note(&format!("store: {}", path.display()));
+pub(crate) fn note(place: &Location) {
+    talk::note(&format!("store: {place}"));
 }
 
-fn missing(path: &Path) -> Failure {
+/// Returns the failure to find a store.
+pub(crate) fn missing(path: &Path) -> Failure {
     Failure::of(Code::NoStore, format!("there is no store at {}", path.display()))
         .hinting("`recto import FILE` makes it; --store names another")
 }

@@ -81,6 +81,7 @@ fn configured(cli: &Cli) -> Result<Config, Failure> {
         | Command::Backup(_)
         | Command::Restore(_)
         | Command::Doctor(_)
+        | Command::Migrate(_)
         | Command::Models(_)
         | Command::Config(_) => Config::load(cli.config.as_deref()),
         Command::Validate(_)
@@ -117,6 +118,7 @@ fn run(command: &Command, config: &Config) -> Result<(), Failure> {
         Command::Backup(args) => commands::backup::run(args, config),
         Command::Restore(args) => commands::restore::run(args, config),
         Command::Doctor(args) => commands::doctor::run(args, config),
+        Command::Migrate(args) => commands::migrate::run(args),
         Command::Models(args) => commands::models::run(args, config),
         Command::Demo => commands::demo::run(),
         Command::Config(args) => commands::config::run(args, config),

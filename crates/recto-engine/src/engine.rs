@@ -15,6 +15,7 @@ use crate::body;
 use crate::error::{Error, Kind};
 use crate::lens::{self, Lens};
 use crate::session::Tasks;
+use crate::store::any::Any;
 use crate::store::sqlite::{Report, Sqlite};
 use crate::store::{
     Appended, BATCH_ENTRIES_MAX, Batch, Commit, Conversation, ConversationId, DecisionRow, Decisions, Expect,
@@ -335,6 +336,13 @@ impl<S: Store> Engine<S> {
 }
 
 impl Engine<Sqlite> {
+    /// Checks everything that is stored; `progress` hears how many entries were looked at.
+    pub async fn check(&self, progress: impl FnMut(u64) + Send + 'static) -> Result<Report, Error> {
+        self.store().check(body::hash_now, progress).await
+    }
+}
+
+impl Engine<Any> {
     /// Checks everything that is stored; `progress` hears how many entries were looked at.
     pub async fn check(&self, progress: impl FnMut(u64) + Send + 'static) -> Result<Report, Error> {
         self.store().check(body::hash_now, progress).await

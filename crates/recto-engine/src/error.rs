@@ -33,6 +33,10 @@ pub(crate) enum Kind {
     TooLarge { what: String },
     /// Somebody else held the store for too long.
     Busy { what: String },
+    /// The server that keeps the store can't be reached, or the connection to it was lost.
+    Unreachable { what: String },
+    /// The connection was lost while a write was being committed, and nobody could say in time what became of it.
+    Indeterminate { what: String },
     /// Another call goes on with a session.
     InUse { what: String },
     /// A program could not be run, or did not do what was asked.
@@ -85,7 +89,17 @@ impl Error {
 
     /// Returns whether waiting and trying again may help.
     pub fn is_busy(&self) -> bool {
-        matches!(*self.kind, Kind::Busy { .. })
+        matches!(*self.kind, Kind::Busy { .. } | Kind::Unreachable { .. })
+    }
+
+    /// Returns whether the server that keeps the store can't be reached.
+    pub fn is_unreachable(&self) -> bool {
+        matches!(*self.kind, Kind::Unreachable { .. })
+    }
+
+    /// Returns whether it is not known if a write was done: look, before it is done again.
+    pub fn is_indeterminate(&self) -> bool {
+        matches!(*self.kind, Kind::Indeterminate { .. })
     }
 
     /// Returns whether another call goes on with the session: wait until it has ended.
@@ -182,6 +196,10 @@ impl Error {
                 "give every append a key of its own, and use it again only to repeat that append".into()
             }
             Kind::HasForks { .. } => "erase the forks first, or erase them with it".into(),
+            Kind::Unreachable { .. } => "check that the server runs and can be reached, then try again".into(),
+            Kind::Indeterminate { .. } => {
+                "look whether it is there before you try again; a repeat with the same key is safe".into()
+            }
             Kind::Busy { .. } => "another process is writing; try again".into(),
             Kind::Full { .. } => "make space, then try again; nothing was written".into(),
             Kind::ReadOnly { .. } => "check the permissions of the file and its folder".into(),
@@ -219,6 +237,8 @@ impl fmt::Display for Error {
             Kind::NotFound { what } => write!(f, "no {what}"),
             Kind::Exists { what } => write!(f, "{what} exists already"),
             Kind::Conflict { what, .. } | Kind::TooLarge { what } | Kind::Busy { what } => f.write_str(what),
+            Kind::Unreachable { what } => write!(f, "the store can't be reached: {what}"),
+            Kind::Indeterminate { what } => write!(f, "it is not known whether it was written: {what}"),
             Kind::InUse { what }
             | Kind::Program { what, .. }
             | Kind::Refused { what, .. }

@@ -1,8 +1,8 @@
 //! The engine around the compiler: conversations that last, and everything that waits.
 //!
-//! [`Engine`] is the one façade; command line and server call only this. It keeps conversations in a [`Store`]: in memory
-//! or in a file of SQLite. Before each call it reads as much of the log as the page may show, plans, records what was
-//! decided, and compiles.
+//! [`Engine`] is the one façade; command line and server call only this. It keeps conversations in a [`Store`]: in memory,
+//! in a file of SQLite, or, with the feature `postgres`, in a database for many servers. Before each call it reads as much
+//! of the log as the page may show, plans, records what was decided, and compiles.
 //!
 //! ```
 //! use recto::{Entry, Policy, Target};
@@ -25,7 +25,7 @@
 
 // In the order the data flows.
 pub mod error; // one error, with a hint
-pub mod store; // where conversations are kept: memory, SQLite
+pub mod store; // where conversations are kept: memory, SQLite, PostgreSQL
 
 mod body; // how an entry is written down
 mod lens; // as much of a stored reader as is asked of it

@@ -4,8 +4,13 @@
 //! assigns places, keeps running sums, and refuses what was built on something that has changed. What the rows mean is
 //! the engine's matter.
 
+pub mod any;
 pub(crate) mod bounds;
+#[cfg(feature = "postgres")]
+pub mod carry;
 pub mod memory;
+#[cfg(feature = "postgres")]
+pub mod postgres;
 mod rows;
 pub mod sqlite;
 

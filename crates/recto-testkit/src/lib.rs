@@ -4,6 +4,7 @@
 pub mod check; // what must hold for every page, judged from its bytes
 pub mod fake; // a provider that takes nothing the real ones would refuse
 pub mod mixed; // conversations as odd as they come
+pub mod postgres; // real servers, with standbys, that can be frozen and killed
 pub mod shared; // transcripts that are not part of the project
 pub mod story; // generated conversations with everything that goes wrong in real ones
 pub mod world; // a host: appends, plans, commits, compiles, acknowledges

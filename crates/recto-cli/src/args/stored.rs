@@ -193,10 +193,28 @@ With --json one object is printed: store, schema, conversations, entries, decisi
 file_bytes, log_bytes, findings: for each its conversation (null: the file) and what; and is_cut:
 whether there were more findings than are told.";
 
+pub(super) const MIGRATE_AFTER_HELP: &str = "\
+Examples:
+  recto migrate --from sqlite:recto.db --to postgres://recto@db1,db2/recto
+  recto migrate --from postgres://db1/recto --to 'postgres://db2/recto?schema=other' --json
+
+Everything comes along as it is: conversations of all tenants with their forks, entries, readers,
+decisions, calls, sessions and summaries, what clients are known by, keys of appends, access keys,
+and the names of what was erased. Each conversation is read again on both sides and must have the
+same digest.
+
+Nobody may use either store meanwhile. After Ctrl-C, a kill or a lost connection the same command
+goes on where it was; what is there already is compared, and one that differs is refused. The way
+back to a file is `recto export` and `recto import`.
+
+With --json one object is printed: conversations, rows and keys that were carried, and known:
+conversations that were there already.";
+
 /// Where conversations are kept.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct StoreArgs {
-    /// The file in which conversations are kept [default: recto/recto.db in the user's data folder]
+    /// The file, or the address of the database, in which conversations are kept [default: recto/recto.db in the user's
+    /// data folder]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) store: Option<PathBuf>,
 }
@@ -518,6 +536,21 @@ pub(crate) struct RestoreArgs {
 pub(crate) struct DoctorArgs {
     #[command(flatten)]
     pub(crate) store: StoreArgs,
+
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+/// What to carry where.
+#[derive(Debug, Args)]
+pub(crate) struct MigrateArgs {
+    /// The store to read: a file, as sqlite:FILE or its name alone, or the address of a database.
+    #[arg(long, value_name = "STORE")]
+    pub(crate) from: String,
+
+    /// The address of the database to carry it to.
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) to: String,
 
     #[command(flatten)]
     pub(crate) output: OutputArgs,

@@ -5,6 +5,7 @@ use crate::config::{
     ChosenBy, Config, Layer, Origin, ProgramSettings, ServerSettings, Set, SummarizerTold, UpstreamLayer,
 };
 use crate::failure::Failure;
+use crate::kept::Location;
 use crate::models::Own;
 use crate::paint::Colour;
 use crate::settings::{MODEL, POLICY};
@@ -180,9 +181,7 @@ impl Output {
                 reserve: maybe(layer.reserve),
                 policy: Value::of(policy_shown(&policy), &policy.origin),
             },
-            store: Kept {
-                path: maybe(store.map(|it| Set { value: it.value.display().to_string(), origin: it.origin })),
-            },
+            store: Kept { path: maybe(store.map(|it| Set { value: Location::shown(&it.value), origin: it.origin })) },
             server: ServerOutput::of(config.server()),
             output: Look { color: Value::of(Colour::name(colour), &origin) },
             upstream: config.upstreams().iter().map(UpstreamOutput::of).collect(),

@@ -20,7 +20,7 @@ pub(crate) fn run(args: &DoctorArgs, config: &Config) -> Result<(), Failure> {
     let progress = Progress::on_stderr("entries");
     let report = kept.run(kept.engine.check(move |entries| progress.at(entries)))?;
     if args.output.json {
-        talk::json(&Output { store: kept.path().display().to_string(), report: &report })?;
+        talk::json(&Output { store: kept.engine.store().to_string(), report: &report })?;
     } else {
         talk::text(&told(&report))?;
     }
@@ -29,9 +29,9 @@ pub(crate) fn run(args: &DoctorArgs, config: &Config) -> Result<(), Failure> {
         0 => Ok(()),
         several => {
             let failure = Failure::of(Code::Damaged, format!("the store is damaged; findings: {several}"));
-            Err(causes.fold(failure, Failure::because).hinting(
-                "keep a copy of the file, then restore a backup, or export what can be read and import it elsewhere",
-            ))
+            Err(causes
+                .fold(failure, Failure::because)
+                .hinting("keep a copy, then restore a backup, or export what can be read and import it elsewhere"))
         }
     }
 }
@@ -46,15 +46,16 @@ struct Output<'a> {
 
 fn told(report: &Report) -> String {
     let row = |what: &str, number: String| [what.to_string(), number];
-    let rows = [
+    let counted = [
         row("schema", report.schema.to_string()),
         row("conversations", report.conversations.to_string()),
         row("entries", report.entries.to_string()),
         row("decisions", report.decisions.to_string()),
         row("calls", report.calls.to_string()),
-        row("bytes of the file", report.file_bytes.to_string()),
-        row("bytes of its log", report.log_bytes.to_string()),
     ];
+    let bytes = [("bytes of the file", report.file_bytes), ("bytes of its log", report.log_bytes)];
+    let bytes = bytes.into_iter().filter_map(|(what, bytes)| Some(row(what, bytes?.to_string())));
+    let rows: Vec<[String; 2]> = counted.into_iter().chain(bytes).collect();
     let mut lines = vec![table::aligned(&rows, [Side::Left, Side::Right]), String::new()];
     match report.findings.as_slice() {
         [] => lines.push("all is well".into()),

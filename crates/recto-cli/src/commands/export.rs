@@ -28,8 +28,8 @@ pub(crate) fn run(args: &ExportArgs, config: &Config) -> Result<(), Failure> {
             .hinting("write the export to a file with -o"));
     }
     let kept = Kept::open(&args.store, config)?;
-    if let Some(place) = to {
-        source::check_apart(place, &[kept.path().into()], "write to another file")?;
+    if let (Some(place), Some(store)) = (to, kept.file()) {
+        source::check_apart(place, &[store.path().into()], "write to another file")?;
     }
     interrupt::promise_checks();
     let exported = match (&args.name, to) {

@@ -324,7 +324,7 @@ fn failed(wire: Wire, error: &Error) -> Response {
 
 /// Nothing is sent that could not be recorded.
 fn store_failed(error: &Error) -> Refused {
-    let status = match error.is_busy() || error.is_full() || error.is_read_only() {
+    let status = match error.is_busy() || error.is_full() || error.is_read_only() || error.is_indeterminate() {
         true => StatusCode::SERVICE_UNAVAILABLE,
         false => StatusCode::INTERNAL_SERVER_ERROR,
     };

@@ -6,6 +6,7 @@ mod colour;
 mod compile;
 mod config;
 mod convert;
+mod database;
 mod demo;
 #[cfg(unix)]
 mod gateway;

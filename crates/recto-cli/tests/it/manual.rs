@@ -3,7 +3,7 @@ use recto_testkit::shared;
 use std::fs;
 use std::process::Command;
 
-pub(crate) const COMMANDS: [&str; 30] = [
+pub(crate) const COMMANDS: [&str; 31] = [
     "backup",
     "compile",
     "completions",
@@ -22,6 +22,7 @@ pub(crate) const COMMANDS: [&str; 30] = [
     "keys",
     "list",
     "man",
+    "migrate",
     "models",
     "pin",
     "policy",

@@ -10,7 +10,7 @@ use std::process::Command;
 const RECTO: &str = env!("CARGO_BIN_EXE_recto");
 
 /// Every command, in a good and in a bad case.
-const RUNS: [&[&str]; 59] = [
+const RUNS: [&[&str]; 61] = [
     &["compile", "chat.json"],
     &["compile", "gone.json"],
     &["explain", "chat.json", "--json"],
@@ -65,6 +65,9 @@ const RUNS: [&[&str]; 59] = [
     &["restore", "copy.db", "--store", "again.db"],
     &["restore", "copy.db", "--store", "again.db"],
     &["doctor", "--store", "kept.db"],
+    // What goes elsewhere than to a database goes nowhere.
+    &["migrate", "--from", "kept.db", "--to", "other.db"],
+    &["migrate", "--from", "sqlite:gone.db", "--to", "postgres://127.0.0.1:1/recto"],
     &["keys", "add", "own", "--store", "keys.db"],
     &["keys", "list", "--store", "keys.db"],
     &["keys", "revoke", "own", "--store", "keys.db"],

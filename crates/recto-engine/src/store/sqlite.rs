@@ -3,13 +3,15 @@
 //! What was acknowledged is on disk: a write is answered after its commit, and a commit waits for the disk. Nothing is
 //! kept in memory between transactions, so several processes may use one file.
 
-mod check;
+#[cfg(feature = "postgres")]
+mod carry;
+pub(super) mod check;
 mod erase;
 mod fault;
 mod fork;
-mod found;
+pub(super) mod found;
 mod keys;
-mod lens;
+pub(super) mod lens;
 mod links;
 mod read;
 mod schema;

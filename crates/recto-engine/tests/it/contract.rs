@@ -17,8 +17,8 @@ use recto_engine::store::sqlite::Sqlite;
 
 /// Lists the behaviours; each becomes a test of the store.
 macro_rules! behaviours {
-    ($store:ident, $open:expr) => {
-        each! { $store, $open;
+    ($store:ident, $open:expr, $lives:expr) => {
+        each! { $store, $open, $lives;
             conversations::a_new_conversation_is_empty_and_told_as_it_was_made,
             conversations::a_name_is_given_once,
             conversations::names_are_listed_in_order_and_in_pages,
@@ -94,7 +94,7 @@ macro_rules! behaviours {
 }
 
 macro_rules! each {
-    ($store:ident, $open:expr; $($area:ident::$behaviour:ident,)+) => {
+    ($store:ident, $open:expr, $lives:expr; $($area:ident::$behaviour:ident,)+) => {
         mod $store {
             $(
                 #[tokio::test]
@@ -108,14 +108,15 @@ macro_rules! each {
             #[test]
             fn what_the_store_in_memory_does_is_done() {
                 let (_ground, store) = $open;
-                super::model::compare(&store);
+                super::model::compare(&store, $lives);
             }
         }
     };
 }
 
-behaviours!(memory, ((), super::Memory::default()));
-behaviours!(sqlite, super::sqlite());
+behaviours!(memory, ((), super::Memory::default()), super::model::Lives::Many);
+behaviours!(sqlite, super::sqlite(), super::model::Lives::Many);
+behaviours!(postgres, crate::postgres::opened(), super::model::Lives::Few);
 
 fn sqlite() -> (TempFolder, Sqlite) {
     let folder = TempFolder::new();

@@ -4,6 +4,7 @@ use crate::folder::TempFolder;
 use proptest::test_runner::{Config, TestRng, TestRunner};
 use recto::{Compiled, Reader, Seq};
 use recto_engine::store::memory::Memory;
+use recto_engine::store::postgres::Postgres;
 use recto_engine::store::sqlite::Sqlite;
 use recto_engine::{Answer, Append, At, Call, Engine, Opening, Remembering, Store, Tenant};
 use recto_testkit::story::{Event, Story, story};
@@ -174,6 +175,34 @@ fn over_sqlite_every_page_is_that_of_the_whole_log_and_can_be_made_again_after_a
             twice.live(story).await?;
             let again = Engine::over(Sqlite::open(&file).map_err(|it| it.to_string())?);
             twice.again(&again).await
+        })
+    });
+}
+
+#[test]
+fn over_postgres_every_page_is_that_of_the_whole_log_and_of_a_file_byte_for_byte() {
+    let folder = TempFolder::new();
+    let settings = crate::postgres::place();
+    let (_, store) = ((), crate::postgres::open(settings.clone()).expect("a new store"));
+    let count = std::cell::Cell::new(0);
+    for_stories(12, |story| {
+        count.set(count.get() + 1);
+        let (name, file) = (format!("story {}", count.get()), folder.path().join(format!("{}.db", count.get())));
+        block_on(async {
+            let mut twice = Twice::new(story, Engine::over(store.clone()), &name).await;
+            twice.live(story).await?;
+            let mut beside =
+                Twice::new(story, Engine::over(Sqlite::open(&file).map_err(|it| it.to_string())?), &name).await;
+            beside.live(story).await?;
+            for (turn, (here, there)) in twice.pages.iter().zip(&beside.pages).enumerate() {
+                let bytes = |it: &Compiled| (format!("{:?}", it.page), format!("{:?}", it.receipt));
+                if bytes(here) != bytes(there) {
+                    return Err(format!("turn {turn} differs between the stores"));
+                }
+            }
+            // Another server, which remembers nothing.
+            let again = Postgres::open(settings.clone()).await.map_err(|it| it.to_string())?;
+            twice.again(&Engine::over(again)).await
         })
     });
 }

@@ -14,6 +14,7 @@ mod folder;
 mod forward;
 mod kill;
 mod port;
+mod postgres;
 mod processes;
 mod sessions;
 mod sqlite;

@@ -43,10 +43,12 @@ pub struct Report {
     pub decisions: u64,
     /// How many acknowledged calls.
     pub calls: u64,
-    /// The length of the file.
-    pub file_bytes: u64,
-    /// The length of its write-ahead log.
-    pub log_bytes: u64,
+    /// The length of the file, if it is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file_bytes: Option<u64>,
+    /// The length of its write-ahead log, if it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log_bytes: Option<u64>,
     /// What is wrong; nothing, if all is well.
     pub findings: Vec<Finding>,
     /// Whether there were more findings than are told.
@@ -63,7 +65,7 @@ pub struct Finding {
 }
 
 impl Report {
-    fn find(&mut self, conversation: Option<&ConversationId>, what: impl Into<String>) {
+    pub(in crate::store) fn find(&mut self, conversation: Option<&ConversationId>, what: impl Into<String>) {
         if self.findings.len() < FINDINGS_MAX {
             self.findings.push(Finding { conversation: conversation.cloned(), what: what.into() });
         } else {
@@ -92,7 +94,7 @@ impl Sqlite {
 type Hash<'a> = &'a dyn Fn(&Row) -> Digest;
 
 fn check(db: &Connection, path: &Path, hash: Hash<'_>, progress: &mut dyn FnMut(u64)) -> Result<Report, Error> {
-    let length = |path: &Path| fs::metadata(path).map_or(0, |file| file.len());
+    let length = |path: &Path| Some(fs::metadata(path).map_or(0, |file| file.len()));
     let log_bytes = length(&schema::beside(path, "-wal"));
     let schema = schema::number(db, "PRAGMA user_version")?;
     let mut report = Report { schema, file_bytes: length(path), log_bytes, ..Report::default() };
@@ -217,7 +219,7 @@ fn entries(
 }
 
 /// Returns whether a row's tally is the one before it and the row itself.
-fn follows(before: &Tally, row: &Row) -> bool {
+pub(in crate::store) fn follows(before: &Tally, row: &Row) -> bool {
     let (old, new) = (before.strands(), row.tally.strands());
     let is_new = row.strand == old.len();
     let others = old.iter().enumerate().filter(|(at, _)| *at != row.strand).all(|(at, it)| new.get(at) == Some(it));

@@ -239,13 +239,13 @@ fn chain(db: &Connection, n: i64) -> Result<Vec<Link>, Error> {
 }
 
 /// Returns the strands' names as they are stored.
-pub(super) fn write_strands(tally: &Tally) -> Result<String, Error> {
+pub(in crate::store) fn write_strands(tally: &Tally) -> Result<String, Error> {
     let names: Vec<_> = tally.strands().iter().map(|it| (&it.section, it.lane, it.role, it.first)).collect();
     serde_json::to_string(&names).map_err(|error| Kind::Defect { what: format!("strands: {error}") }.into())
 }
 
 /// Spells a tally: for each strand how many entries and tokens, and how far back its newest entry and edge are.
-pub(super) fn write_tally(tally: &Tally, seq: i64) -> String {
+pub(in crate::store) fn write_tally(tally: &Tally, seq: i64) -> String {
     let mut text = String::new();
     for strand in tally.strands() {
         let back = |place: Seq| seq - integer(place.0);
@@ -259,7 +259,8 @@ pub(super) fn write_tally(tally: &Tally, seq: i64) -> String {
     text
 }
 
-fn read_tally(
+/// Reads a tally; the names of its strands are kept elsewhere.
+pub(in crate::store) fn read_tally(
     text: &str,
     seq: i64,
     name: impl Fn(usize) -> Option<(Section, Lane, Role, Seq)>,
@@ -298,22 +299,22 @@ pub(super) fn empty_text(db: &Connection, id: i64) -> Result<(), Error> {
 }
 
 /// Spells a number that is known to be one of ours; what is larger can't be there.
-pub(super) fn integer(number: u64) -> i64 {
+pub(in crate::store) fn integer(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
 /// Reads a number that can't be negative.
-pub(super) fn whole(number: i64) -> Result<u64, Error> {
+pub(in crate::store) fn whole(number: i64) -> Result<u64, Error> {
     u64::try_from(number).map_err(|_| fault::corrupt(format!("{number} where no negative number can be")))
 }
 
 /// Spells a place, or that there is none.
-pub(super) fn integer_or_none(place: Option<Seq>) -> i64 {
+pub(in crate::store) fn integer_or_none(place: Option<Seq>) -> i64 {
     place.map_or(-1, |seq| integer(seq.0))
 }
 
 /// Reads a place; a negative number is none.
-pub(super) fn place(number: i64) -> Option<Seq> {
+pub(in crate::store) fn place(number: i64) -> Option<Seq> {
     u64::try_from(number).ok().map(Seq)
 }
 
@@ -323,13 +324,13 @@ pub(super) fn blob(digest: Digest) -> [u8; 16] {
 }
 
 /// Reads a digest.
-pub(super) fn digest(bytes: &[u8]) -> Result<Digest, Error> {
+pub(in crate::store) fn digest(bytes: &[u8]) -> Result<Digest, Error> {
     let wrong = || fault::corrupt(format!("a digest of {} bytes", bytes.len()));
     Ok(Digest::from_bytes(bytes.try_into().map_err(|_| wrong())?))
 }
 
 /// Returns what a name is looked up by; names themselves are words, and stand in `text`.
-pub(super) fn name_key(name: &str) -> [u8; 16] {
+pub(in crate::store) fn name_key(name: &str) -> [u8; 16] {
     blob(Digest::of(name.as_bytes()))
 }
 

@@ -41,7 +41,7 @@ const TURNS: &str = "
     SELECT c.turn, c.head, c.spared, t.body, c.at FROM turn c CROSS JOIN text t ON t.id = c.receipt
     WHERE c.r = ?1 AND c.turn >= ?2 AND c.turn < ?3 ORDER BY c.turn LIMIT ?4";
 
-const KINDS: [DecisionKind; 6] = [
+pub(in crate::store) const KINDS: [DecisionKind; 6] = [
     DecisionKind::Entry,
     DecisionKind::Floor,
     DecisionKind::Pin,
@@ -52,12 +52,12 @@ const KINDS: [DecisionKind; 6] = [
 const RECORD_KINDS: [RecordKind; 3] = [RecordKind::Session, RecordKind::Note, RecordKind::Want];
 
 /// Returns the number of a kind of decision.
-pub(super) fn kind_number(kind: DecisionKind) -> usize {
+pub(in crate::store) fn kind_number(kind: DecisionKind) -> usize {
     KINDS.iter().position(|it| *it == kind).expect("every kind is listed")
 }
 
 /// Returns the number of a kind of record.
-pub(super) fn record_number(kind: RecordKind) -> usize {
+pub(in crate::store) fn record_number(kind: RecordKind) -> usize {
     RECORD_KINDS.iter().position(|it| *it == kind).expect("every kind is listed")
 }
 

@@ -1,0 +1,273 @@
+//! Transactions: one for each verb, tried again where that is safe, and resolved where the answer to a commit was lost.
+//!
+//! A write looks first, with the conversation's row locked; what it has to write is sent in one go with the commit. With
+//! it goes a row that says which write made which version of the conversation. If the connection is lost when the commit
+//! was sent, the next transaction finds that row or not, and nobody can write it any more: whoever would, holds the
+//! lock.
+
+use super::pool::{Db, Lease, Pool, Statement};
+use super::value::{number, values};
+use crate::error::{Error, Kind};
+use crate::store::{ConversationId, Tenant};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tokio::time::{Instant, timeout_at};
+
+/// How often a verb is tried again because somebody else was quicker.
+const TRIES_MAX: usize = 64;
+/// So many versions back it is known which write made them, and at least for so long. Nobody waits longer for a commit.
+const WRITTEN_VERSIONS: i64 = 64;
+const WRITTEN_AGE: Duration = Duration::from_secs(3_600);
+
+const PUT_WRITTEN: &str = "
+    INSERT INTO written (tenant, conversation, version, writer, at) VALUES ($1, $2, $3, $4, $5)";
+const WRITTEN: &str = "SELECT version FROM written WHERE tenant = $1 AND conversation = $2 AND writer = $3";
+const DROP_WRITTEN: &str = "
+    DELETE FROM written WHERE tenant = $1 AND conversation = $2 AND version <= $3 AND at < $4";
+const LOCK: &str = "SELECT version FROM conversation WHERE tenant = $1 AND conversation = $2 FOR UPDATE";
+
+/// What a write has to write once it has looked.
+pub(super) struct Plan<'v, T> {
+    pub(super) answer: T,
+    pub(super) does: Does<'v>,
+}
+
+/// What is to be done.
+pub(super) enum Does<'v> {
+    /// Nothing: the answer is known.
+    Nothing,
+    /// These, which make this version of the conversation.
+    Writes(i64, Vec<Statement<'v>>),
+    /// These, which can be done twice.
+    Repeats(Vec<Statement<'v>>),
+}
+
+impl<'v, T> Plan<'v, T> {
+    pub(super) fn nothing(answer: T) -> Plan<'v, T> {
+        Plan { answer, does: Does::Nothing }
+    }
+
+    pub(super) fn writes(answer: T, version: i64, statements: Vec<Statement<'v>>) -> Plan<'v, T> {
+        Plan { answer, does: Does::Writes(version, statements) }
+    }
+
+    pub(super) fn repeats(answer: T, statements: Vec<Statement<'v>>) -> Plan<'v, T> {
+        Plan { answer, does: Does::Repeats(statements) }
+    }
+}
+
+/// What became of a transaction.
+enum Outcome<T> {
+    /// It is done; the connection was given back.
+    Done(T),
+    /// It was refused, for good.
+    Refused(Error),
+    /// Nothing was written, and it may be tried again.
+    Again(Error),
+    /// The connection was lost when the commit was sent, which would have made this version.
+    Lost(Option<i64>, T, Error),
+}
+
+/// What is the same for all transactions of a store.
+pub(super) struct Transactions {
+    pub(super) pool: Arc<Pool>,
+    pub(super) begin_reading: String,
+    begin_writing: String,
+}
+
+impl Transactions {
+    pub(super) fn over(pool: Arc<Pool>) -> Transactions {
+        let (schema, wait) = (&pool.settings.schema, pool.settings.wait.as_millis());
+        let local = format!(
+            "SET LOCAL search_path = {schema}; SET LOCAL statement_timeout = {wait}; \
+             SET LOCAL lock_timeout = {lock}; SET LOCAL idle_in_transaction_session_timeout = {wait}",
+            lock = wait.div_ceil(2)
+        );
+        let begin_reading = format!("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {local}");
+        let begin_writing = format!("BEGIN ISOLATION LEVEL READ COMMITTED; {local}");
+        Transactions { pool, begin_reading, begin_writing }
+    }
+
+    /// Reads within one transaction, so that all of it is of the same moment.
+    pub(super) async fn read<T, F>(&self, work: impl Fn(Db) -> F) -> Result<T, Error>
+    where
+        F: Future<Output = Result<T, Error>>,
+    {
+        let deadline = Instant::now() + self.pool.settings.wait;
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let lease = self.pool.lease(deadline).await?;
+            lease.db.fire(&self.begin_reading);
+            let done = timeout_at(deadline, work(lease.db.clone())).await.unwrap_or_else(|_| Err(silent()));
+            match done {
+                Err(error) if error.is_busy() && tries < TRIES_MAX && Instant::now() < deadline => {
+                    let is_lost = error.is_unreachable();
+                    if !is_lost {
+                        lease.undo();
+                    }
+                }
+                Err(error) if error.is_unreachable() => return Err(error),
+                done => {
+                    lease.undo();
+                    return done;
+                }
+            }
+        }
+    }
+
+    /// Writes within one transaction. The work looks, and returns what is to be written; it may be done more than once.
+    pub(super) async fn write<'v, T, F>(
+        &self,
+        tenant: &'v Tenant,
+        id: &'v ConversationId,
+        work: impl Fn(Db) -> F,
+    ) -> Result<T, Error>
+    where
+        F: Future<Output = Result<Plan<'v, T>, Error>>,
+    {
+        let writer = random()?;
+        let mut deadline = Instant::now() + self.pool.settings.wait;
+        // Commits that nobody has answered, by the version that they would have made.
+        let mut sent: Vec<(Option<i64>, T)> = Vec::new();
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let tried = match self.pool.lease(deadline).await {
+                Ok(lease) => self.attempt(lease, deadline, (tenant, id, writer), &mut sent, &work).await,
+                Err(error) if error.is_busy() || !sent.is_empty() => Outcome::Again(error),
+                Err(error) => Outcome::Refused(error),
+            };
+            let error = match tried {
+                Outcome::Done(answer) => return Ok(answer),
+                Outcome::Refused(error) => return Err(error),
+                Outcome::Again(error) => error,
+                Outcome::Lost(version, answer, error) => {
+                    if sent.is_empty() {
+                        // To find out what became of it takes time of its own.
+                        deadline = Instant::now() + self.pool.settings.wait;
+                    }
+                    sent.push((version, answer));
+                    error
+                }
+            };
+            if tries >= TRIES_MAX || Instant::now() >= deadline {
+                return Err(match sent.is_empty() {
+                    true => error,
+                    false => Kind::Indeterminate { what: format!("the answer to a commit was lost; {error}") }.into(),
+                });
+            }
+        }
+    }
+
+    async fn attempt<'v, T, F>(
+        &self,
+        lease: Lease,
+        deadline: Instant,
+        whose: (&'v Tenant, &'v ConversationId, [u8; 16]),
+        sent: &mut Vec<(Option<i64>, T)>,
+        work: &impl Fn(Db) -> F,
+    ) -> Outcome<T>
+    where
+        F: Future<Output = Result<Plan<'v, T>, Error>>,
+    {
+        lease.db.fire(&self.begin_writing);
+        let looked = timeout_at(deadline, look(&lease.db, whose, sent, work)).await.unwrap_or_else(|_| Err(silent()));
+        let Plan { answer, does } = match looked {
+            Ok(plan) => plan,
+            Err(error) if error.is_unreachable() => return Outcome::Again(error),
+            Err(error) => {
+                let is_again = error.is_busy();
+                lease.undo();
+                return if is_again { Outcome::Again(error) } else { Outcome::Refused(error) };
+            }
+        };
+        let (version, statements) = match does {
+            Does::Nothing => {
+                lease.undo();
+                return Outcome::Done(answer);
+            }
+            Does::Writes(version, statements) => (Some(version), signed(whose, version, statements)),
+            Does::Repeats(statements) => (None, statements),
+        };
+        match timeout_at(deadline, lease.db.commit(statements)).await.unwrap_or_else(|_| Err(silent())) {
+            Ok(()) => {
+                lease.give_back();
+                Outcome::Done(answer)
+            }
+            Err(error) if error.is_unreachable() => Outcome::Lost(version, answer, error),
+            Err(error) => {
+                let is_again = error.is_busy();
+                lease.undo();
+                if is_again { Outcome::Again(error) } else { Outcome::Refused(error) }
+            }
+        }
+    }
+}
+
+/// Looks first whether a commit that nobody has answered was done after all; if not, nobody can do it any more.
+async fn look<'v, T, F>(
+    db: &Db,
+    whose: (&'v Tenant, &'v ConversationId, [u8; 16]),
+    sent: &mut Vec<(Option<i64>, T)>,
+    work: &impl Fn(Db) -> F,
+) -> Result<Plan<'v, T>, Error>
+where
+    F: Future<Output = Result<Plan<'v, T>, Error>>,
+{
+    if let Some(answer) = committed(db, whose, sent).await? {
+        return Ok(Plan::nothing(answer));
+    }
+    match work(db.clone()).await {
+        // A conversation that was just being made could not be locked; now it is there, and may be ours.
+        Err(error) if !error.is_busy() => match committed(db, whose, sent).await? {
+            Some(answer) => Ok(Plan::nothing(answer)),
+            None => Err(error),
+        },
+        looked => looked,
+    }
+}
+
+async fn committed<T>(
+    db: &Db,
+    (tenant, id, writer): (&Tenant, &ConversationId, [u8; 16]),
+    sent: &mut Vec<(Option<i64>, T)>,
+) -> Result<Option<T>, Error> {
+    if sent.iter().all(|(version, _)| version.is_none()) {
+        return Ok(None);
+    }
+    let key = || values![tenant.as_str(), id.as_str()];
+    db.row(LOCK, key()).await?;
+    let Some(row) = db.row(WRITTEN, values![tenant.as_str(), id.as_str(), writer]).await? else { return Ok(None) };
+    let version = number(&row, 0)?;
+    let at = sent.iter().position(|(it, _)| *it == Some(version));
+    Ok(at.map(|at| sent.swap_remove(at).1))
+}
+
+/// Adds who writes, and lets go of what nobody asks for any more.
+fn signed<'v>(
+    (tenant, id, writer): (&'v Tenant, &'v ConversationId, [u8; 16]),
+    version: i64,
+    mut statements: Vec<Statement<'v>>,
+) -> Vec<Statement<'v>> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let millis = |time: Duration| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
+    let (tenant, id) = (tenant.as_str(), id.as_str());
+    statements.push(Statement::new(PUT_WRITTEN, values![tenant, id, version, writer, millis(now)]));
+    if version % WRITTEN_VERSIONS == 0 {
+        let old = millis(now.saturating_sub(WRITTEN_AGE));
+        statements.push(Statement::new(DROP_WRITTEN, values![tenant, id, version - WRITTEN_VERSIONS, old]));
+    }
+    statements
+}
+
+fn silent() -> Error {
+    Kind::Unreachable { what: "no answer in time".into() }.into()
+}
+
+fn random() -> Result<[u8; 16], Error> {
+    let mut bytes = [0; 16];
+    let refused = |error: getrandom::Error| Kind::Io { what: "a random number".into(), why: error.to_string() };
+    getrandom::fill(&mut bytes).map_err(refused)?;
+    Ok(bytes)
+}
