@@ -6,4 +6,5 @@ pub mod fake; // a provider that takes nothing the real ones would refuse
 pub mod mixed; // conversations as odd as they come
 pub mod shared; // transcripts that are not part of the project
 pub mod story; // generated conversations with everything that goes wrong in real ones
+pub mod structure; // what a wary reader takes for structure on a page
 pub mod world; // a host: appends, plans, commits, compiles, acknowledges
