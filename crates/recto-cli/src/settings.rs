@@ -7,6 +7,7 @@ use crate::config::{Config, Layer, Origin, Set};
 use crate::failure::Failure;
 use crate::models::{self, Assumed};
 use crate::{source, talk};
+use recto::block::Facts;
 use recto::wire::Wire;
 use recto::{Policy, Target, Tokens};
 use std::path::Path;
@@ -22,6 +23,8 @@ pub(crate) struct Settings {
     pub(crate) target: Target,
     pub(crate) policy: Policy,
     pub(crate) reserve: Option<Tokens>,
+    /// What blocks are told.
+    pub(crate) facts: Option<Facts>,
 }
 
 impl Settings {
@@ -46,7 +49,13 @@ impl Settings {
             note_unknown(&model, &target, assumed, config);
         }
         models::note_stale(&target, clock::now());
-        Ok(Settings { target, policy, reserve: layer.reserve.map(|set| set.value) })
+        Ok(Settings { target, policy, reserve: layer.reserve.map(|set| set.value), facts: None })
+    }
+
+    /// Returns the same settings, with what a file says for blocks to be made from.
+    pub(crate) fn knowing(self, facts: Option<&Path>) -> Result<Settings, Failure> {
+        let facts = facts.map(facts_at).transpose()?;
+        Ok(Settings { facts, ..self })
     }
 
     /// Returns the same settings for each of these policies; without any, for the one that [`of`](Settings::of) takes.
@@ -56,7 +65,7 @@ impl Settings {
         for name in policies.iter().skip(1) {
             let policy = policy(&Set { value: name.clone(), origin: Origin::Option("--policy") })?;
             let Settings { target, reserve, .. } = &each[0];
-            each.push(Settings { target: target.clone(), policy, reserve: *reserve });
+            each.push(Settings { target: target.clone(), policy, reserve: *reserve, facts: None });
         }
         Ok(each)
     }
@@ -112,6 +121,16 @@ pub(crate) fn policy(name: &Set<String>) -> Result<Policy, Failure> {
     let unknown = name.blamed(Failure::of(Code::UnknownPolicy, format!("unknown policy {:?}", name.value)));
     let failure = unknown.suggesting(&name.value, known.iter().copied());
     Err(failure.hinting(format!("built-in policies: {}; or name a TOML or JSON file", known.join(", "))))
+}
+
+/// Returns the facts that a file holds, in JSON.
+fn facts_at(path: &Path) -> Result<Facts, Failure> {
+    let text = source::text(path, &source::FACTS)?;
+    serde_json::from_str(&text).map_err(|error| {
+        Failure::of(Code::BadSettings, format!("cannot use facts of {}", source::shown(path)))
+            .because(error.to_string())
+            .hinting("docs/blocks.md tells which facts there are")
+    })
 }
 
 /// Returns the policy that a file holds: TOML or JSON, by its name, else by how it begins.

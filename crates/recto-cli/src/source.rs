@@ -29,6 +29,8 @@ pub(crate) const TRANSCRIPT: Kind = Kind {
 };
 pub(crate) const POLICY: Kind =
     Kind { bytes_max: 1 << 20, size_hint: "is it a policy?", folder_hint: "name a TOML or JSON file in it" };
+pub(crate) const FACTS: Kind =
+    Kind { bytes_max: 1 << 26, size_hint: "is it a file of facts?", folder_hint: "name a JSON file in it" };
 pub(crate) const MODELS: Kind =
     Kind { bytes_max: 1 << 20, size_hint: "is it a file of models?", folder_hint: "name a TOML or JSON file in it" };
 pub(crate) const BODY: Kind =

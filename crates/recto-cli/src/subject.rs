@@ -82,7 +82,7 @@ impl Subject {
         let own = self.given.as_ref().filter(|given| given.wire == settings.target.wire);
         let marks = own.map(|given| &*given.marks).unwrap_or_default();
         let replay = replay.with_tools(self.tools.as_ref()).with_format(self.format.as_ref()).with_marks(marks);
-        replay.with_reserve(settings.reserve)
+        replay.with_reserve(settings.reserve).with_facts(settings.facts.as_ref())
     }
 
     /// Makes one page, after all calls before it.

@@ -3,8 +3,9 @@
 use crate::error::{Error, Kind};
 use crate::session::Remembering;
 use crate::store::{RECEIPT_BYTES_MAX, ReaderName};
+use recto::block::Facts;
 use recto::digest::Digest;
-use recto::entry::{RunId, Text};
+use recto::entry::{Millis, RunId, Text};
 use recto::expiry::ExpiryOverride;
 use recto::format::ResponseFormat;
 use recto::fragment::{Fragment, Fragments};
@@ -36,6 +37,8 @@ pub struct Call {
     pub run: Option<RunId>,
     /// Prompt pieces that go with this call.
     pub fragments: Vec<Fragment>,
+    /// What the host knows at this call, for blocks to be made from.
+    pub facts: Option<Facts>,
     /// The tools offered: definitions as JSON text, in any wire's form.
     pub tools: Vec<Text>,
     /// The form that the answer must have, as JSON text.
@@ -61,6 +64,7 @@ impl Call {
             target,
             run: None,
             fragments: Vec::new(),
+            facts: None,
             tools: Vec::new(),
             format: None,
             expiry: None,
@@ -266,6 +270,7 @@ impl<'c> Material<'c> {
         Request {
             run: call.run.as_ref(),
             fragments: self.fragments.as_ref(),
+            facts: call.facts.as_ref(),
             tools: self.tools.as_ref(),
             expiry: call.expiry.as_ref(),
             notes,
@@ -303,6 +308,11 @@ pub(crate) struct Stored {
     format: Option<Digest>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     expiry: Option<Digest>,
+    /// What the host knew, but for what time it was: most of that stays as it is from call to call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    facts: Option<Digest>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    now: Option<Millis>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     marks: Option<Digest>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -392,6 +402,8 @@ impl Stored {
             bundle,
             format: call.format.as_ref().map(|format| keep(format.to_string())),
             expiry: call.expiry.as_ref().map(|expiry| keep(json(expiry))),
+            facts: call.facts.as_ref().map(|facts| keep(json(&Facts { now: None, ..facts.clone() }))),
+            now: call.facts.as_ref().and_then(|facts| facts.now),
             marks: (!call.marks.is_empty()).then(|| keep(json(&call.marks))),
             session: session.map(|session| keep(json(session))),
             provider: call.session.as_ref().map(|it| it.provider.clone()),
@@ -421,8 +433,8 @@ impl Stored {
 
     /// Returns the digests of what it refers to.
     pub(crate) fn digests(&self) -> Vec<Digest> {
-        let Stored { bundle, fragments, tools, format, expiry, marks, session, run_apart, .. } = self;
-        let some = [bundle, fragments, tools, format, expiry, marks, session, run_apart];
+        let Stored { bundle, fragments, tools, format, expiry, facts, marks, session, run_apart, .. } = self;
+        let some = [bundle, fragments, tools, format, expiry, facts, marks, session, run_apart];
         some.into_iter().flatten().copied().chain([self.policy, self.target]).collect()
     }
 
@@ -437,6 +449,7 @@ impl Stored {
                 None => self.run.clone(),
             },
             fragments: self.nested(contents)?.into_iter().map(|it| read(contents, it)).collect::<Result<_, _>>()?,
+            facts: self.facts.map(|digest| self.facts(contents, digest)).transpose()?,
             tools: self.tools.map_or(Ok(Vec::new()), |digest| read(contents, digest))?,
             format: self.format.map(|digest| find(contents, digest).cloned()).transpose()?,
             expiry: self.expiry.map(|digest| read(contents, digest)).transpose()?,
@@ -445,6 +458,10 @@ impl Stored {
             reserve: self.reserve,
             session: None,
         })
+    }
+
+    fn facts(&self, contents: &Contents, digest: Digest) -> Result<Facts, Error> {
+        Ok(Facts { now: self.now, ..read(contents, digest)? })
     }
 
     /// Returns what the provider held when its page was made.

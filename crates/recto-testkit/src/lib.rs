@@ -7,4 +7,5 @@ pub mod mixed; // conversations as odd as they come
 pub mod postgres; // real servers, with standbys, that can be frozen and killed
 pub mod shared; // transcripts that are not part of the project
 pub mod story; // generated conversations with everything that goes wrong in real ones
+pub mod structure; // what a wary reader takes for structure on a page
 pub mod world; // a host: appends, plans, commits, compiles, acknowledges

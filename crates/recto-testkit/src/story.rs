@@ -3,6 +3,7 @@
 
 use proptest::collection::vec;
 use proptest::prelude::*;
+use recto::block::{Block, Kind};
 use recto::entry::Status;
 use recto::expiry::{Expiry, ExpiryAction, ExpiryRule};
 use recto::pays::Patience;
@@ -300,6 +301,25 @@ fn policy() -> impl Strategy<Value = Policy> {
         policy.stale = if start_is_odd { Stale::Keep } else { Stale::Reseed };
         policy.reduce = shorten.into_iter().chain(fold).chain(lower).collect();
         policy
+    })
+}
+
+/// Returns stories of up to `length` events whose pages are laid out in blocks: history in one, or as messages.
+pub fn story_in_blocks(length: usize) -> impl Strategy<Value = Story> {
+    (story(length), 0u8..4).prop_map(|(mut story, layout)| {
+        story.policy.blocks = match layout {
+            0 => Policy::nexus_doc().blocks,
+            1 => Policy::nexus_head().blocks,
+            2 => Policy::blocks_first().blocks,
+            _ => {
+                let mut blocks = Policy::blocks_first().blocks;
+                blocks.retain(|block: &Block| !matches!(block.kind, Kind::SharedMemory(_) | Kind::Moment(_)));
+                blocks
+            }
+        };
+        // Blocks need some room of their own.
+        story.window += 600;
+        story
     })
 }
 

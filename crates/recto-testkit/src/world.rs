@@ -1,6 +1,7 @@
 //! A host that lives through a story: it appends, plans, commits, compiles and acknowledges with the real functions.
 
 use crate::story::{Event, Manner, Story, Words};
+use recto::block::{Facts, Todo, TodoState};
 use recto::edit::Change;
 use recto::entry::{Call, CallId, Media, Part, Reasoning, Redaction, RunId, Status, ToolResult};
 use recto::fragment::{Fragment, Fragments};
@@ -25,6 +26,15 @@ fn fragments() -> Fragments {
         Fragment::dynamic("nothing", ""),
     ];
     Fragments::counted(list, &Tokenizer::Chars4).expect("the names differ")
+}
+
+/// A little of everything that blocks tell.
+fn facts() -> Facts {
+    let todo = Todo { text: "look it up".into(), state: TodoState::Started };
+    let mut facts = Facts { now: Some(recto::entry::Millis(1_765_353_600_000)), todos: vec![todo], ..Facts::default() };
+    facts.profile.insert("profile".into(), "likes short answers".into());
+    facts.constraints.push("no tables".into());
+    facts
 }
 
 /// Where a trace stands: `None` is talk.
@@ -71,6 +81,8 @@ pub struct World {
     pub tools: Tools,
     /// Prompt pieces that go with every call.
     pub fragments: Option<Fragments>,
+    /// What it knows at every call.
+    pub facts: Facts,
     /// The execution under way.
     pub run: RunId,
     /// What came of the summaries that plans wanted; `None` where nobody makes any.
@@ -123,6 +135,7 @@ impl World {
             session: Session::default(),
             tools: Tools::counted([tool.into()], &Tokenizer::Chars4),
             fragments: story.has_fragments.then(fragments),
+            facts: facts(),
             run: "run-1".into(),
             notes: None,
             careless: false,
@@ -236,6 +249,7 @@ impl World {
             tools: Some(&self.tools),
             run: Some(&self.run),
             fragments: self.fragments.as_ref(),
+            facts: Some(&self.facts).filter(|_| !self.policy.blocks.is_empty()),
             input,
             reserve: Some(self.reserve),
             session: Some(&self.session),

@@ -1,5 +1,6 @@
 //! Compile: from the log and what was decided, the page and its receipt. It drops nothing by itself.
 
+use crate::block;
 use crate::edit::Edit;
 use crate::entry::Role;
 use crate::error::Error;
@@ -58,27 +59,43 @@ impl Compiled {
 
 fn compile_with(request: &Request<'_>, more: &[Edit]) -> Result<Compiled, Error> {
     request.policy.check()?;
-    // What a plan could read through, compile can: a window is never less than its room.
-    let bound = request.target.window.map_or(Tokens(u64::MAX), |it| Tokens(it.0.saturating_mul(READ_ROOMS_MAX)));
+    if !request.policy.blocks.is_empty() {
+        return block::compile(request, more);
+    }
     let decided = Decided { reader: request.reader, more };
-    compile_view(request, decided, View::of(request, decided, bound, Purpose::Compile))
+    compile_view(request, decided, View::of(request, decided, read_bound(request), Purpose::Compile))
 }
 
-fn compile_view<'a>(request: &Request<'a>, decided: Decided<'a>, mut view: View<'a>) -> Result<Compiled, Error> {
+/// How far a log is read: what a plan could read through, compile can, for a window is never less than its room.
+pub(crate) fn read_bound(request: &Request<'_>) -> Tokens {
+    request.target.window.map_or(Tokens(u64::MAX), |it| Tokens(it.0.saturating_mul(READ_ROOMS_MAX)))
+}
+
+fn compile_view<'a>(request: &Request<'a>, decided: Decided<'a>, view: View<'a>) -> Result<Compiled, Error> {
     let budget = request.budget()?;
     if budget.over(view.cost()) > Tokens(0) || !view.window.is_complete {
         return Err(Overflow::of(&view, request, &budget).into());
     }
+    let holding = Holding::of(&view, request, decided, &budget);
+    finish(request, view, &budget, &holding)
+}
+
+/// Makes the page of a view that fits, and its receipt.
+pub(crate) fn finish<'a>(
+    request: &Request<'a>,
+    mut view: View<'a>,
+    budget: &Budget,
+    holding: &Holding<'a>,
+) -> Result<Compiled, Error> {
     check_ids(&view, request)?;
     request.tools.map_or(Ok(()), |tools| tools.check(request.target.wire))?;
-    let holding = Holding::of(&view, request, decided, &budget);
-    let (fragments, mut fragment_rows) = fragments(&view, request, &budget, &holding);
-    let (mut page, mut ledger) = build(&view, request, &fragments, &budget, &holding);
+    let (fragments, mut fragment_rows) = fragments(&view, request, budget, holding);
+    let (mut page, mut ledger) = build(&view, request, &fragments, budget, holding);
     if request.target.edits_past == EditsPast::DropsLaterReasoning {
         let unbound = view.unbound(&page);
         if !unbound.is_empty() {
             view.drop_reasoning(&unbound);
-            (page, ledger) = build(&view, request, &fragments, &budget, &holding);
+            (page, ledger) = build(&view, request, &fragments, budget, holding);
         }
     }
     page.check().map_err(Error::defect)?;
@@ -86,8 +103,8 @@ fn compile_view<'a>(request: &Request<'a>, decided: Decided<'a>, mut view: View<
         let shown = fragment_rows.iter_mut().filter(|row| row.fate == FragmentFate::Shown);
         shown.for_each(|row| row.fate = FragmentFate::Unsent);
     }
-    ledger.held = held(&view, &page, &fragment_rows, &holding);
-    let receipt = Receipt::of(&view, &page, ledger, fragment_rows, request, &holding);
+    ledger.held = held(&view, &page, &fragment_rows, holding);
+    let receipt = Receipt::of(&view, &page, ledger, fragment_rows, request, holding);
     Ok(Compiled { page, receipt })
 }
 
@@ -172,7 +189,10 @@ fn fragments(
     });
     let mut placed: Vec<Placed> = placed.collect();
     // Where they are told anew at every call, what stays the same comes first; and so on a page that a policy orders.
-    let comes_last = |it: &Placed| it.rendered.fragment.lifecycle == Lifecycle::Dynamic;
+    // Blocks keep the order that they have.
+    let has_blocks = !request.policy.blocks.is_empty();
+    let may_move = |it: &Placed| !has_blocks || it.stands == Stands::Instructions;
+    let comes_last = |it: &Placed| may_move(it) && it.rendered.fragment.lifecycle == Lifecycle::Dynamic;
     let is_ordered = request.target.forgets_instructions() || request.policy.prompts.full == Some(Placement::Head);
     if is_ordered {
         placed.sort_by_key(comes_last);

@@ -475,6 +475,25 @@ pub enum Reason {
     PrefixChanged,
     /// It is bound to what stood before it, and nobody recorded that.
     PrefixUnknown,
+    /// It is told in a block.
+    InBlock {
+        /// The block.
+        block: Text,
+    },
+    /// The block that tells of the rest has no words for it.
+    NotInBlock {
+        /// The block.
+        block: Text,
+    },
+    /// The block that would tell of it has no room for more.
+    OutOfBudget {
+        /// The block.
+        block: Text,
+    },
+    /// It lies further back than is read.
+    Unread,
+    /// It has words that could be taken for structure of the page.
+    Escaped,
     /// The target takes no such thing.
     NotTaken {
         /// What it doesn't take.
@@ -561,6 +580,11 @@ impl fmt::Display for Reason {
             Reason::DuplicateInput => write!(f, "is the current input"),
             Reason::PrefixUnknown => write!(f, "it is not known what stood before it when it was made"),
             Reason::PrefixChanged => write!(f, "what stood before it when it was made has changed"),
+            Reason::InBlock { block } => write!(f, "told in block {block}"),
+            Reason::NotInBlock { block } => write!(f, "block {block} has no words for it"),
+            Reason::OutOfBudget { block } => write!(f, "no room for it in block {block}"),
+            Reason::Unread => write!(f, "further back than is read"),
+            Reason::Escaped => write!(f, "what looks like structure was escaped"),
             Reason::NotTaken { what } => write!(f, "the target takes no {what}"),
         }
     }

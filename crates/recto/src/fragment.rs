@@ -3,6 +3,8 @@
 use crate::digest::{Digest, Hasher};
 use crate::entry::{Part, Role, Text};
 use crate::error::Error;
+use crate::forging::{Delimiters, Woven};
+use crate::log::{cost_of, digest_of};
 use crate::tokens::{Count, Tokens};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -97,14 +99,19 @@ impl Fragment {
         Fragment { trust, role, priority, tag: Some("retrieved".into()), ..Fragment::dynamic(id, content) }
     }
 
-    /// Returns what stands on the page: untrusted text is fenced, and can't close its own fence.
-    fn rendered(&self) -> Text {
-        if self.trust == Trust::Trusted {
-            return self.content.clone();
-        }
-        let tag = self.tag.as_deref().unwrap_or("untrusted");
-        let inside = self.content.replace(&format!("</{tag}"), &format!("<\\/{tag}"));
-        format!("<{tag}>\n{inside}\n</{tag}>").into()
+    /// The name of the fence around untrusted text.
+    pub(crate) fn fence(&self) -> Option<&str> {
+        (self.trust == Trust::Untrusted).then(|| self.tag.as_deref().unwrap_or("untrusted"))
+    }
+
+    /// Returns what stands on the page: untrusted text is fenced, and can't pass for anything of ours.
+    fn told(&self, delimiters: &Delimiters) -> Text {
+        let Some(fence) = self.fence() else { return self.content.clone() };
+        let mut woven = Woven::default();
+        woven.ours(&format!("<{fence}>\n"));
+        woven.theirs(&self.content);
+        woven.ours(&format!("\n</{fence}>"));
+        woven.told(delimiters)
     }
 }
 
@@ -121,6 +128,8 @@ pub struct Rendered {
     pub fragment: Fragment,
     /// What stands on the page.
     pub part: Part,
+    /// What stands in the same message behind it: pictures that were said with the words.
+    pub more: Arc<[Part]>,
     /// What that costs, without the message around it.
     pub cost: Tokens,
     /// What identifies it: changed static fragments are known by it.
@@ -130,19 +139,23 @@ pub struct Rendered {
 impl Fragments {
     /// Counts and renders fragments; two of one name are an error.
     pub fn counted(fragments: impl IntoIterator<Item = Fragment>, counter: &dyn Count) -> Result<Fragments, Error> {
+        let fragments: Vec<Fragment> = fragments.into_iter().collect();
+        let fences = fragments.iter().filter_map(Fragment::fence);
+        let delimiters = fences.fold(Delimiters::default(), |known, fence| known.with_fence(fence));
         let mut list: Vec<Rendered> = Vec::new();
         for fragment in fragments {
             if list.iter().any(|other| other.fragment.id == fragment.id) {
                 let what = format!("two fragments are called {:?}", &*fragment.id);
                 return Err(Error::settings(what, "give every fragment an id of its own"));
             }
-            let text = fragment.rendered();
-            let mut hasher = Hasher::new();
-            [&*fragment.id, &*fragment.role.to_string(), &*text].iter().for_each(|text| hasher.text(text));
-            let (cost, fingerprint) = (counter.count(&text), hasher.finish());
-            list.push(Rendered { part: Part::Text { text }, cost, fingerprint, fragment });
+            list.push(Rendered::of(fragment, counter, &delimiters));
         }
-        Ok(Fragments { list: list.into() })
+        Ok(Fragments::of(list))
+    }
+
+    /// Fragments whose names differ, in this order.
+    pub(crate) fn of(list: Vec<Rendered>) -> Fragments {
+        Fragments { list: list.into() }
     }
 
     /// Returns the fragments, in the order they were given.
@@ -161,6 +174,32 @@ impl Fragments {
 }
 
 impl Rendered {
+    /// Counts and renders a fragment, on a page with these delimiters.
+    pub(crate) fn of(fragment: Fragment, counter: &dyn Count, delimiters: &Delimiters) -> Rendered {
+        let text = fragment.told(delimiters);
+        let mut hasher = Hasher::new();
+        [&*fragment.id, &*fragment.role.to_string(), &*text].iter().for_each(|text| hasher.text(text));
+        let (cost, fingerprint) = (counter.count(&text), hasher.finish());
+        Rendered { part: Part::Text { text }, more: [].into(), cost, fingerprint, fragment }
+    }
+
+    /// The same with more in its message.
+    pub(crate) fn with(self, more: &[Part], counter: &dyn Count) -> Rendered {
+        if more.is_empty() {
+            return self;
+        }
+        let mut hasher = Hasher::new();
+        hasher.digest(self.fingerprint);
+        hasher.digest(digest_of(self.fragment.role, None, more));
+        let cost = self.cost + more.iter().map(|part| cost_of(part, counter)).sum();
+        Rendered { more: more.into(), cost, fingerprint: hasher.finish(), ..self }
+    }
+
+    /// All that stands in its message.
+    pub(crate) fn parts(&self) -> Vec<Part> {
+        std::iter::once(self.part.clone()).chain(self.more.iter().cloned()).collect()
+    }
+
     /// Whether anything of it would stand on a page.
     pub(crate) fn is_empty(&self) -> bool {
         self.fragment.content.is_empty()

@@ -12,7 +12,7 @@ use crate::session::{Lost, Session};
 use crate::tokens::Tokens;
 use crate::view::View;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Why a provider that remembers is sent everything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -57,6 +57,8 @@ pub(crate) struct Holding<'a> {
     pub(crate) floor: Option<(Seq, Tokens)>,
     /// What it was sent shortened and is asked for now: the entry, and the text that it is sent.
     pub(crate) notes: BTreeMap<Seq, Text>,
+    /// What is told in a block, whatever of it the provider holds.
+    pub(crate) told: BTreeSet<Seq>,
 }
 
 impl<'a> Holding<'a> {

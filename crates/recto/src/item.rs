@@ -2,6 +2,7 @@
 //!
 //! Because a step's calls and results are one item, nothing can part them; there is no repair pass.
 
+use crate::block::Share;
 use crate::edit::{OpenCall, PartAt, PassName, Reason};
 use crate::entry::{Call, Part, Piece, Role, Seq, Text, ToolResult};
 use crate::expiry::Held;
@@ -29,6 +30,20 @@ pub struct Item<'a> {
     pub(crate) late: Option<OpenCall>,
     /// What is told at the end of the message, beside its own parts.
     pub(crate) note: Option<Changed>,
+    /// Where a layout in blocks puts it.
+    pub(crate) laid: Laid,
+}
+
+/// Where a layout in blocks puts an item.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) enum Laid {
+    /// A message at its place.
+    #[default]
+    Message,
+    /// A message behind all blocks.
+    Behind,
+    /// No message: it is told in a block.
+    Told(Share),
 }
 
 /// What kind of item it is.
@@ -94,6 +109,7 @@ impl<'a> Item<'a> {
             expanded: Vec::new(),
             late: None,
             note: None,
+            laid: Laid::Message,
         }
     }
 
@@ -140,12 +156,17 @@ impl<'a> Item<'a> {
 
     /// Returns what it costs as it is shown now.
     pub fn cost(&self) -> Tokens {
-        if self.hidden.is_some() { Tokens(0) } else { self.cost }
+        if self.is_message() { self.cost } else { Tokens(0) }
     }
 
     /// Returns whether it is on the page.
     pub fn is_shown(&self) -> bool {
         self.hidden.is_none()
+    }
+
+    /// Whether it stands on the page as a message, and in no block.
+    pub(crate) fn is_message(&self) -> bool {
+        self.hidden.is_none() && !matches!(self.laid, Laid::Told(_))
     }
 
     /// Returns why it must not be reduced, if it mustn't.

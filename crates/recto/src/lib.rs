@@ -39,7 +39,9 @@ pub mod event; // what has happened to a log and a reader, told in order
 mod binding; // what sealed reasoning is bound to
 pub mod chain; // what was said so far, however it is spelled
 pub mod format; // the form that an answer must have
+pub mod forging; // text of others that looks like structure of ours
 pub mod fragment; // prompt pieces the host supplies at each call
+pub mod block; // tagged messages, made from data
 pub mod policy; // which passes run, as data
 pub mod request; // everything plan and compile may look at
 pub mod context; // a conversation with its prompt and data, as one immutable value

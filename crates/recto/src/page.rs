@@ -7,7 +7,7 @@ use crate::entry::{Arguments, Call, Part, Piece, Reasoning, Role, Seq, Text, Too
 use crate::format::ResponseFormat;
 use crate::fragment::{Lifecycle, Placement, Rendered};
 use crate::holding::Holding;
-use crate::item::{Answer, Changed, Item, Kind, NO_RESULT};
+use crate::item::{Answer, Changed, Item, Kind, Laid, NO_RESULT};
 use crate::log::{Counted, cost_of, digest_of};
 use crate::receipt::Ledger;
 use crate::request::Request;
@@ -136,7 +136,7 @@ impl Page {
         let instructions = builder.messages.len();
         builder.fragments(fragments, Stands::UserFirst);
         builder.fragments(fragments, Stands::At(Placement::Head));
-        for item in view.items.iter().filter(|item| item.is_shown()) {
+        for item in view.items.iter().filter(|item| item.is_shown() && item.laid == Laid::Message) {
             builder.item(item);
         }
         builder.stable = builder.messages.len();
@@ -151,6 +151,9 @@ impl Page {
             }
         }
         builder.stable = if has_tail { builder.stable } else { builder.messages.len() };
+        for item in view.items.iter().filter(|item| item.is_shown() && item.laid == Laid::Behind) {
+            builder.item(item);
+        }
         builder.attach(fragments);
         let mode = match (holding.session, builder.messages.len() > instructions) {
             (None, _) => Mode::Full,
@@ -161,6 +164,7 @@ impl Page {
             Mode::Full => {
                 builder.place_late_system();
                 builder.give_the_user_a_word();
+                builder.count_lasting(fragments);
             }
             Mode::Delta => builder.mark_late_system(instructions),
             Mode::NothingNew => builder.send_nothing(),
@@ -279,7 +283,7 @@ impl Builder<'_, '_> {
     fn fragment(&mut self, it: &Rendered) {
         let (role, cost) = (it.fragment.role, it.cost + self.view.overhead);
         self.ledger.fragment(it.fragment.lifecycle, cost);
-        self.messages.push(Message::of(role, [it.part.clone()], cost));
+        self.messages.push(Message::of(role, it.parts(), cost));
     }
 
     /// Puts fragments at the end of the last user message; without one they are a message of their own.
@@ -292,7 +296,7 @@ impl Builder<'_, '_> {
             };
             let message = &mut self.messages[at];
             self.ledger.fragment(it.fragment.lifecycle, it.cost);
-            message.parts = message.parts.iter().cloned().chain([it.part.clone()]).collect();
+            message.parts = message.parts.iter().cloned().chain(it.parts()).collect();
             message.cost += it.cost;
             message.digest = digest_of(message.role, message.author.as_deref(), &message.parts);
             message.extra = Map::new();
@@ -332,6 +336,22 @@ impl Builder<'_, '_> {
         self.ledger.framing += cost;
         let seq = message.seq;
         *message = Message { seq, ..Message::of(Role::User, parts, message.cost + cost) };
+    }
+
+    /// Where the page is laid out in blocks, what stays the same at every call is what stands before the first block that
+    /// doesn't; and while calls may be made, all of it will stand on the next page as well.
+    fn count_lasting(&mut self, fragments: &[Placed]) {
+        if self.request.policy.memory().is_none() {
+            return;
+        }
+        let is_lasting = |message: &Message| {
+            let mut own = fragments.iter().filter(|it| it.rendered.fragment.lifecycle == Lifecycle::Static);
+            let is_block = own.any(|it| *message.parts == *it.rendered.parts());
+            is_block || (message.seq.is_some() && message.role == Role::System)
+        };
+        self.fixed = self.messages.iter().take_while(|message| is_lasting(message)).count();
+        let may_call = self.request.tools.is_some_and(|tools| !tools.list().is_empty());
+        self.stable = if may_call { self.messages.len() } else { self.fixed };
     }
 
     /// There is nothing to be answered, so the instructions need not go either.

@@ -1,5 +1,6 @@
 //! Plan: which edits to make now. Pure; planning again on its own result plans nothing.
 
+use crate::block;
 use crate::edit::{Change, Edit};
 use crate::error::Error;
 use crate::note::Want;
@@ -38,7 +39,20 @@ pub fn plan(request: &Request<'_>) -> Result<Plan, Error> {
 pub(crate) fn plan_seeing<'a>(request: &Request<'a>) -> Result<(Plan, Option<View<'a>>), Error> {
     request.policy.check()?;
     request.expiry.map_or(Ok(()), |over| over.check())?;
+    if !request.policy.blocks.is_empty() {
+        let blocks = block::rough(request)?;
+        let plan = plan_rooms(&Request { fragments: Some(&blocks), ..*request })?.0;
+        return Ok((plan, None));
+    }
+    plan_rooms(request)
+}
+
+fn plan_rooms<'a>(request: &Request<'a>) -> Result<(Plan, Option<View<'a>>), Error> {
     let room = request.budget()?.room();
+    if let Some(bound) = block::reads(request) {
+        let (plan, _, view) = plan_within(request, room, bound, true, true);
+        return Ok((plan, Some(view)));
+    }
     // Nothing older than what fits can be on the page, unless passes make room for more: then read further.
     let mut rooms = 1;
     loop {
@@ -69,6 +83,9 @@ fn plan_within<'a>(
     let decided = Decided { reader: request.reader, more: &[] };
     let mut view = View::of(request, decided, bound, Purpose::Plan);
     view.is_final = is_final;
+    if block::reads(request).is_some() {
+        view.take_as_whole();
+    }
     // Whether a note can stand for what there is to read shows only when all of it was read.
     let reads_on = request.notes.is_some() && request.policy.reduce.iter().any(Step::folds);
     if reads_on && !view.window.is_complete && !is_final {

@@ -4,6 +4,7 @@ mod parse;
 mod presets;
 mod step;
 
+use crate::block::{self, Block, Forged};
 use crate::digest::{Digest, Hasher};
 use crate::entry::{Role, Section, Text};
 use crate::error::Error;
@@ -46,6 +47,9 @@ pub struct Policy {
     /// Where dynamic instructions stand, instead of where they say themselves.
     #[serde(default, skip_serializing_if = "Prompts::is_usual")]
     pub prompts: Prompts,
+    /// Whether what others wrote can look like a block.
+    #[serde(default, skip_serializing_if = "Forged::is_usual")]
+    pub forged: Forged,
     /// When what may be reduced is reduced.
     #[serde(default)]
     pub apply: Apply,
@@ -55,6 +59,9 @@ pub struct Policy {
     /// Passes that propose edits, cheap ones first.
     #[serde(default)]
     pub reduce: Vec<Step>,
+    /// The blocks that a page is laid out in; without any it is a conversation.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub blocks: Vec<Block>,
     /// The host's own select passes; they run after the built-in ones, and are no part of the data.
     #[serde(skip)]
     own: OwnSelects,
@@ -248,9 +255,11 @@ impl Policy {
             static_change: StaticChange::Resend,
             stale: Stale::Reseed,
             prompts: Prompts::default(),
+            forged: Forged::default(),
             apply: Apply::default(),
             patience: Patience::default(),
             reduce: Vec::new(),
+            blocks: Vec::new(),
             own: OwnSelects::default(),
         }
     }
@@ -259,6 +268,13 @@ impl Policy {
     #[must_use]
     pub fn then(mut self, pass: impl Into<Step>) -> Policy {
         self.reduce.push(pass.into());
+        self
+    }
+
+    /// Adds a block behind all others: a built-in one, or the host's own.
+    #[must_use]
+    pub fn block(mut self, block: impl Into<Block>) -> Policy {
+        self.blocks.push(block.into());
         self
     }
 
@@ -300,6 +316,7 @@ impl Policy {
                 return Err(Error::settings(what, "name every section once"));
             }
         }
+        block::check(&self.blocks)?;
         self.reduce.iter().try_for_each(Step::check)
     }
 

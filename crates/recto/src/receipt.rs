@@ -341,6 +341,15 @@ pub enum Warning {
     },
     /// History was changed while calls were open, because it would not have fitted: the step's own reasoning went.
     CutInOpenRound,
+    /// A block was longer than it may be.
+    BlockCut {
+        /// The block.
+        block: Text,
+        /// How many characters are shown.
+        shown: usize,
+        /// How many there were.
+        of: usize,
+    },
     /// A plan stopped reading before it had filled the page.
     ReadBound {
         /// How far it read.
@@ -399,7 +408,7 @@ impl Overflow {
                 sums.tokens + Tokens(sums.entries * view.overhead.0)
             }
         };
-        let kept = view.items.iter().filter(|item| item.is_shown());
+        let kept = view.items.iter().filter(|item| item.is_message());
         let mut largest: Vec<Protected> = kept
             .filter_map(|item| Some(Protected { seq: item.seq(), cost: item.cost(), why: item.keep()?.clone() }))
             .collect();
@@ -503,7 +512,7 @@ impl Receipt {
 
 fn warnings(view: &View<'_>, page: &Page, request: &Request<'_>, holding: &Holding<'_>) -> Vec<Warning> {
     let mut warnings = view.warnings.clone();
-    for item in view.items.iter().filter(|item| item.is_shown()) {
+    for item in view.items.iter().filter(|item| item.is_message()) {
         let missing = item.unanswered().map(|call| Warning::MissingResult { step: item.seq(), call: call.id.clone() });
         warnings.extend(missing);
     }

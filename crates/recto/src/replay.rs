@@ -3,6 +3,7 @@
 mod features; // what a line holds that can be taken up later
 pub mod recall; // what pages cost, and what they forget
 
+use crate::block::Facts;
 use crate::compile::{Compiled, compile};
 use crate::entry::{Role, Seq, Text};
 use crate::error::Error;
@@ -46,6 +47,7 @@ pub struct Replay<'a> {
     policy: &'a Policy,
     target: &'a Target,
     tools: Option<&'a Tools>,
+    facts: Option<&'a Facts>,
     format: Option<&'a ResponseFormat>,
     marks: &'a [(Seq, Text)],
     reserve: Option<Tokens>,
@@ -79,6 +81,7 @@ impl<'a> Replay<'a> {
             policy,
             target,
             tools: None,
+            facts: None,
             format: None,
             marks: &[],
             reserve: None,
@@ -94,6 +97,13 @@ impl<'a> Replay<'a> {
     #[must_use]
     pub fn with_tools(mut self, tools: Option<&'a Tools>) -> Replay<'a> {
         self.tools = tools;
+        self
+    }
+
+    /// Tells blocks what a host knows, the same at every call.
+    #[must_use]
+    pub fn with_facts(mut self, facts: Option<&'a Facts>) -> Replay<'a> {
+        self.facts = facts;
         self
     }
 
@@ -151,6 +161,7 @@ impl<'a> Replay<'a> {
         let (previous, notes) = (self.previous.as_ref(), self.summaries.as_ref().map(|it| &it.notes));
         Request {
             tools,
+            facts: self.facts,
             format,
             marks,
             reserve,

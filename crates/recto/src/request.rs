@@ -1,5 +1,6 @@
 //! Everything that plan and compile may look at.
 
+use crate::block::Facts;
 use crate::calibration::{Seen, scale};
 use crate::digest::{Digest, Hasher};
 use crate::entry::{Role, RunId, Seq, Span, Text};
@@ -35,6 +36,8 @@ pub struct Request<'a> {
     pub run: Option<&'a RunId>,
     /// Prompt pieces that go with this call.
     pub fragments: Option<&'a Fragments>,
+    /// What the host knows at this call, for blocks to be made from.
+    pub facts: Option<&'a Facts>,
     /// The tools offered.
     pub tools: Option<&'a Tools>,
     /// What holds for this run instead of what was configured about expiry.
@@ -95,6 +98,7 @@ impl<'a> Request<'a> {
             target,
             run: None,
             fragments: None,
+            facts: None,
             tools: None,
             expiry: None,
             notes: None,
@@ -179,7 +183,7 @@ impl<'a> Request<'a> {
     }
 
     /// What it costs at most to say of a fragment that it is an instruction.
-    fn mark_cost(&self, it: &Rendered) -> Tokens {
+    pub(crate) fn mark_cost(&self, it: &Rendered) -> Tokens {
         let remembers = self.target.memory == Memory::Session;
         if it.fragment.role != Role::System {
             Tokens(0)
@@ -264,6 +268,7 @@ impl<'a> Request<'a> {
         hasher.digest(self.tools.map_or(Digest::default(), |tools| tools.digest));
         hasher.text(&format!("{:?} {:?}", self.format, self.marks));
         hasher.digest(self.input.map_or(Digest::default(), |input| input.digest));
+        self.facts.into_iter().for_each(|facts| hasher.text(&format!("{facts:?}")));
         self.expiry.into_iter().for_each(|over| hasher.text(&format!("{over:?}")));
         hasher.text(&format!("{:?} {:?} {}", self.reserve, self.session, self.log.counter().name()));
         hasher.finish()

@@ -109,6 +109,14 @@ impl<'a> View<'a> {
         self.is_final && !self.window.is_complete
     }
 
+    /// Takes what was read for all that there is to read; the receipt says how far that went.
+    pub(crate) fn take_as_whole(&mut self) {
+        if !self.window.is_complete {
+            (self.window.is_complete, self.window.is_cut) = (true, true);
+            self.warnings.push(Warning::ReadBound { from: self.window.start });
+        }
+    }
+
     /// Returns what its items cost.
     pub fn cost(&self) -> Tokens {
         let items: Tokens = self.items.iter().map(Item::cost).sum();
@@ -116,7 +124,7 @@ impl<'a> View<'a> {
             return items;
         }
         let is_new = |item: &Item<'_>| self.session.is_some_and(|session| !session.holds(item.seq()));
-        let shown = self.items.iter().filter(|item| item.is_shown());
+        let shown = self.items.iter().filter(|item| item.is_message());
         // Behind what a provider holds, every instruction comes late.
         let late = shown.skip_while(|item| item.role() == Role::System && !is_new(item));
         items + Tokens(self.late_cost.0 * late.filter(|item| item.role() == Role::System).count() as u64)

@@ -19,6 +19,7 @@ Examples:
   recto compile monday --input 'And now?'         of a conversation that `recto import` has kept
   recto compile chat.json --for claude-sonnet-5   in the format of Anthropic
   recto compile chat.json --for gpt-5.2 --wire openai_chat
+  recto compile chat.json --policy blocks --facts facts.json   laid out in tagged blocks
 
 Files: a request body of any of the three formats, a bare array of its messages, records of
 DeepChat, one such record a line, a session of Claude Code or Codex, or an export of Recto. What
@@ -155,6 +156,10 @@ pub(crate) struct PageArgs {
     /// The user's next words, said after the whole conversation.
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true, value_parser = NonEmptyStringValueParser::new())]
     pub(crate) input: Option<String>,
+
+    /// What the host knows, in JSON, for a policy that lays its page out in blocks; docs/blocks.md tells the keys.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) facts: Option<PathBuf>,
 
     /// The page before the K-th assistant message, from 0, exactly as `recto replay` makes it.
     ///

@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 
 /// Prints the body of the page that was asked for.
 pub(crate) fn run(args: &PageArgs, config: &Config) -> Result<(), Failure> {
-    let settings = Settings::of(&args.settings, config)?;
+    let settings = Settings::of(&args.settings, config)?.knowing(args.facts.as_deref())?;
     let asked = subject::asked(args, &settings, config)?;
     let mut body = body::of(&asked.compiled.page, &asked.target, asked.given.as_ref())?;
     if args.json {

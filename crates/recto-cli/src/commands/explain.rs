@@ -8,7 +8,7 @@ use crate::{subject, talk};
 
 /// Prints the receipt of the page that was asked for.
 pub(crate) fn run(args: &PageArgs, config: &Config) -> Result<(), Failure> {
-    let settings = Settings::of(&args.settings, config)?;
+    let settings = Settings::of(&args.settings, config)?.knowing(args.facts.as_deref())?;
     let receipt = subject::asked(args, &settings, config)?.compiled.receipt;
     if args.json {
         return talk::json(&receipt);

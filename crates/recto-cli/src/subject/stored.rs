@@ -29,6 +29,7 @@ pub(crate) fn call(reader: &str, conversation: &Conversation, settings: &Setting
         format: asked.as_ref().and_then(|asked| asked.format.clone()),
         marks: own.map(|asked| asked.marks.clone()).unwrap_or_default(),
         reserve: settings.reserve,
+        facts: settings.facts.clone(),
         ..Call::new(reader, settings.policy.clone(), settings.target.clone())
     }
 }

@@ -3,6 +3,7 @@
 mod outline; // where keys and values stand
 
 use super::{Policy, SCHEMA_VERSION, Sections};
+use crate::block::Block;
 use crate::entry::Section;
 use crate::error::{Error, Place};
 use crate::nearest::probably;
@@ -15,6 +16,8 @@ use std::fmt;
 
 /// What a step may say beside its pass.
 const DECORATORS: [&str; 4] = ["when", "sparing", "keep_last", "until_fits"];
+/// What a block may say beside its kind.
+const BESIDE: [&str; 5] = ["tag", "role", "stability", "priority", "chars"];
 /// How the message begins about a step that doesn't name one pass.
 const STEP: &str = "a step of `reduce`";
 
@@ -104,12 +107,20 @@ fn unworkable(policy: &Policy, error: &Error, outline: Option<&Outline>, text: &
     let what = error.to_string();
     let found = outline.and_then(|outline| {
         let is_it = |step: &super::Step| step.check().is_err_and(|error| error.to_string() == what);
+        let is_block = |block: &Block| block.check().is_err_and(|error| error.to_string() == what);
         let node = match policy.reduce.iter().position(is_it) {
             _ if policy.schema_version != SCHEMA_VERSION => outline.get(&["schema_version"]),
             Some(step) => {
                 let step = outline.children(outline.get(&["reduce"])?).nth(step)?;
                 let pass = outline.children(step).find(|key| !DECORATORS.contains(&outline.name(*key).unwrap_or("")));
                 pass.map(|pass| outline.mentioned(pass, &what).unwrap_or(pass))
+            }
+            None if policy.blocks.iter().any(is_block) => {
+                let at = policy.blocks.iter().position(is_block)?;
+                let block = outline.children(outline.get(&["blocks"])?).nth(at)?;
+                let settings = outline.children(block).find(|key| !BESIDE.contains(&outline.name(*key).unwrap_or("")));
+                let inside = settings.and_then(|settings| outline.mentioned(settings, &what));
+                inside.or_else(|| outline.mentioned(block, &what)).or(settings)
             }
             None => {
                 let sections = outline.get(&["select", "sections"])?;

@@ -1,6 +1,7 @@
 //! The policies that come with Recto.
 
 use super::{Decorate, Policy, Prompts, Resumed, Sections, Stale, StatusRule, Step, TraceRule};
+use crate::block::{self, Nexus};
 use crate::entry::{EntryKind, Section};
 use crate::error::Error;
 use crate::expiry::{Expiry, ExpiryAction, ExpiryRule};
@@ -48,6 +49,13 @@ const PRESETS: &[Preset] = &[
         Policy::tenex_doc,
     ),
     ("tenex_v1", "the same, but on a whole page dynamic prompts come behind history", Policy::tenex_v1),
+    (
+        "blocks",
+        "a few tagged messages, what stays the same first; what was said before is one of them",
+        Policy::blocks_first,
+    ),
+    ("nexus_doc", "five tagged messages as the NEXUS document has them, history in one of them", Policy::nexus_doc),
+    ("nexus_head", "the same, as the code of NEXUS has them", Policy::nexus_head),
     ("mj_doc", "results expire at once, as set for each action; nothing does unless it is set", Policy::mj_doc),
 ];
 
@@ -172,6 +180,22 @@ impl Policy {
     fn resuming(name: &str, dynamic: Placement) -> Policy {
         let prompts = Prompts { full: Some(dynamic), resumed: Resumed::UserFirst };
         Policy { prompts, stale: Stale::Keep, ..Policy::named(name) }
+    }
+
+    /// Returns the policy that lays a page out in tagged messages, what stays the same first, so that a provider's cache
+    /// holds it. What was said before is one of them; entries may say themselves when they expire.
+    pub fn blocks_first() -> Policy {
+        Policy { blocks: block::own(), ..Policy::named("blocks").then(Expire::by_rules([])).immediately() }
+    }
+
+    /// Returns the policy that lays a page out as the NEXUS document does: five messages, with its words.
+    pub fn nexus_doc() -> Policy {
+        Policy { blocks: block::nexus(Nexus::Document), ..Policy::named("nexus_doc") }
+    }
+
+    /// Returns the policy that lays a page out as the code of NEXUS does.
+    pub fn nexus_head() -> Policy {
+        Policy { blocks: block::nexus(Nexus::Code), ..Policy::named("nexus_head") }
     }
 
     /// Returns the policy that lets results expire by the settings of their actions, with MemberJunction's texts. By

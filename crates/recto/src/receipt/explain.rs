@@ -235,6 +235,9 @@ impl fmt::Display for Warning {
                 )
             }
             Warning::TooMany { what } => write!(f, "too many {what}: the oldest were not read"),
+            Warning::BlockCut { block, shown, of } => {
+                write!(f, "block {block} has {of} characters; {shown} are shown")
+            }
             Warning::ReadBound { from } => write!(f, "planning read no further back than {from}"),
         }
     }

@@ -51,7 +51,7 @@ fn heads(request: &Request<'_>) -> Tokens {
 }
 
 fn less(rows: &[FateRow]) -> Tokens {
-    let decided = rows.iter().filter(|row| row.fate != Fate::Shown && is_decided(&row.why));
+    let decided = rows.iter().filter(|row| row.fate != Fate::Shown && &*row.by != "blocks" && is_decided(&row.why));
     decided.map(|row| row.before - row.after).sum()
 }
 

@@ -163,7 +163,7 @@ impl Level {
         let may = must || (request.policy.apply != Apply::Never && view.spared.is_none());
         let is_wanted = cost > share(trigger, fold.want_percent) || must;
         let level = Level { cost, room, trigger, target, must, is_over: cost > trigger || must, is_wanted };
-        (view.window.is_complete && may).then_some(level)
+        (view.window.is_complete && !view.window.is_cut && may).then_some(level)
     }
 }
 

@@ -39,6 +39,8 @@ pub(crate) struct Window<'a> {
     pub(crate) after: Vec<Shelf<'a>>,
     /// Whether the reading reached the floor, the edge or the bottom.
     pub(crate) is_complete: bool,
+    /// Whether more lies below that is left unread.
+    pub(crate) is_cut: bool,
     /// What of the conversation was read: all of it, or its talk alone.
     pub(crate) scope: Scope,
     /// Whether the conversation itself was selected.
@@ -63,7 +65,8 @@ pub(crate) fn window<'a>(request: &Request<'a>, decided: Decided<'a>, bound: Tok
     let bottom = covered(before.iter().chain(&after), lowest).unwrap_or(lowest);
     let scope = scope(request);
     let (mut entries, mut spent, mut is_complete) = (Vec::new(), Tokens(0), true);
-    let undecided = decided.has_none();
+    // What is told in a block is read as far whatever was decided: else every decision would bring more to decide.
+    let undecided = decided.has_none() || request.policy.memory().is_some();
     let (traces, has_more_traces) = traces(request, bottom);
     let back = Newest { talk: log.back_in(&scope).peekable(), trace: traces.into_iter().peekable() };
     let mut reach = None;
@@ -82,11 +85,28 @@ pub(crate) fn window<'a>(request: &Request<'a>, decided: Decided<'a>, bound: Tok
     }
     entries.reverse();
     let start = if is_complete { bottom } else { entries.first().map_or(bottom, |entry| entry.seq) };
-    let unread = Unread { from: lowest, is_bounded: !is_complete };
+    // Where history is told in a block, what is read is told without gaps.
+    let is_bounded = !is_complete && request.policy.memory().is_none();
+    let unread = Unread { from: lowest, is_bounded };
     let named = if has_messages { named(log, start, edge, decided, unread) } else { Vec::new() };
     let mut too_many = too_many(log, start, decided);
     too_many.extend(has_more_traces.then_some("traces of other runs"));
-    Window { log, floor, edge, start, named, entries, before, after, is_complete, scope, has_messages, too_many }
+    let is_cut = false;
+    Window {
+        log,
+        floor,
+        edge,
+        start,
+        named,
+        entries,
+        before,
+        after,
+        is_complete,
+        is_cut,
+        scope,
+        has_messages,
+        too_many,
+    }
 }
 
 /// What lies below the start in greater numbers than is read.
@@ -297,6 +317,7 @@ pub(crate) fn below(window: &Window<'_>) -> Vec<FateRow> {
             let by = match why {
                 Reason::BeforeEdge { .. } => "edge",
                 Reason::Folded { .. } => "sections",
+                Reason::Unread => "blocks",
                 _ => "floor",
             };
             let sums = window.log.sums(span, &window.scope);
@@ -361,10 +382,14 @@ fn reasons(window: &Window<'_>, from: Seq, end: Seq) -> Vec<(Seq, Seq, Reason)> 
     let floor = window.floor.map(|floor| floor.at).unwrap_or_default();
     let (one, two) = (edge.clamp(from, end.max(from)), floor.max(edge).clamp(from, end.max(from)));
     let by = window.folds().filter(|(_, span)| span.last >= two).map(|(by, _)| by).max().unwrap_or_default();
+    let covers = |span: &Span| span.first <= floor.max(edge) && span.last >= floor.max(edge);
+    let folded = window.folds().filter(|(_, span)| covers(span)).map(|(_, span)| span.last.next()).max();
+    let three = if window.is_cut { folded.unwrap_or(two).clamp(two, end.max(two)) } else { end };
     let stretches = [
         (from, one, Reason::BeforeEdge { edge }),
         (one, two, Reason::BelowFloor { floor }),
-        (two, end, Reason::Folded { by }),
+        (two, three, Reason::Folded { by }),
+        (three, end, Reason::Unread),
     ];
     stretches.into_iter().filter(|(first, end, _)| first < end).collect()
 }

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, TestRunner};
+use recto::block::Kind;
 use recto::digest::Digest;
 use recto::edit::{Change, Reason};
 use recto::page::{Mode, Page};
@@ -10,7 +11,7 @@ use recto::policy::Sections;
 use recto::target::{LateSystem, Memory};
 use recto::{Log, Role, Seq, Wire, plan, wire};
 use recto_testkit::check;
-use recto_testkit::story::{Event, Story, story};
+use recto_testkit::story::{Event, Story, story, story_in_blocks};
 use recto_testkit::world::{Called, SECRET, World};
 use serde_json::Value;
 use std::collections::HashSet;
@@ -28,10 +29,14 @@ fn for_all_stories(length: usize, law: impl Fn(&Story) -> Result<(), String>) {
 
 /// Checks a law on so many stories.
 pub(crate) fn for_stories(cases: u32, length: usize, law: impl Fn(&Story) -> Result<(), String>) {
+    for_told(story(length), cases, law);
+}
+
+fn for_told(stories: impl Strategy<Value = Story>, cases: u32, law: impl Fn(&Story) -> Result<(), String>) {
     let config = Config { cases, failure_persistence: None, max_shrink_iters: 20_000, ..Config::default() };
     let mut runner =
         TestRunner::new_with_rng(config, proptest::test_runner::TestRng::deterministic_rng(Default::default()));
-    let verdict = runner.run(&story(length), |story| law(&story).map_err(TestCaseError::fail));
+    let verdict = runner.run(&stories, |story| law(&story).map_err(TestCaseError::fail));
     verdict.unwrap_or_else(|failure| panic!("{failure}"));
 }
 
@@ -44,7 +49,8 @@ fn live(story: &Story) -> Result<(), String> {
     // Whether anything but appends has happened since the last page that was acknowledged.
     let mut was_decided = false;
     // Sections that stand behind the conversation move with every message.
-    let is_steady = story.policy.select.sections == Sections::Ranked;
+    // A block is told anew at every call, and so is what stands in it.
+    let is_steady = story.policy.select.sections == Sections::Ranked && story.policy.blocks.is_empty();
     for event in &story.events {
         let Event::Call { input, succeeds } = event else {
             world.happen(event);
@@ -140,7 +146,7 @@ fn as_planned(world: &World, called: &Called) -> Result<(), String> {
         LateSystem::Keep => cost == promised,
         LateSystem::ToUser => cost <= promised,
     };
-    match floor.filter(|_| page.mode == Mode::Full) {
+    match floor.filter(|_| page.mode == Mode::Full && world.policy.blocks.is_empty()) {
         Some(floor) if !is_kept(floor.after) => {
             Err(format!("the plan promised {}, the page costs {cost}", floor.after))
         }
@@ -180,7 +186,24 @@ fn present(world: &World, called: &Called, messages: &[Value]) -> Result<(), Str
     let is_wordless = |part: &recto::Part| matches!(part, recto::Part::Text { text } if text.trim().is_empty());
     let is_plain =
         |input: &&recto::log::Counted| world.target.wire != Wire::Anthropic || !input.shown().iter().any(is_wordless);
-    if let Some(input) = called.input.as_ref().filter(is_plain) {
+    let in_block = world.policy.blocks.iter().any(|block| matches!(block.kind, Kind::Moment(_)));
+    if let Some(input) = called.input.as_ref().filter(|_| in_block) {
+        let texts = input.shown().iter().filter_map(|part| match part {
+            recto::Part::Text { text } => Some(world.policy.delimiters().neutral(text).into_owned()),
+            _ => None,
+        });
+        let stands = |text: &String| {
+            let of = |message: &recto::page::Message| {
+                message.parts.iter().any(|part| matches!(part, recto::Part::Text { text: told } if told.starts_with("[THIS_MOMENT]") && told.contains(text.as_str())))
+            };
+            page.messages.iter().any(of)
+        };
+        texts
+            .into_iter()
+            .all(|text| stands(&text) || text.trim().is_empty())
+            .then_some(())
+            .ok_or("(h) the input is in no block")?;
+    } else if let Some(input) = called.input.as_ref().filter(is_plain) {
         let last = page.messages.last().ok_or("(h) no message at all")?;
         let is_there = last.seq.is_none() && last.digest == input.digest && messages.len() == page.messages.len();
         is_there.then_some(()).ok_or("(h) the input is not the last message")?;
@@ -223,6 +246,11 @@ fn digest(log: &Log) -> Vec<Digest> {
 #[test]
 fn every_compile_keeps_the_laws_a_to_j() {
     for_all_stories(40, live);
+}
+
+#[test]
+fn every_compile_in_blocks_keeps_the_laws_a_to_j() {
+    for_told(story_in_blocks(40), cases() / 10, live);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 mod accepted;
 mod anthropic;
+mod blocks;
 mod calibration;
 mod chain;
 mod chat_reply;
@@ -20,6 +21,7 @@ mod excerpts_page;
 mod expansion;
 mod expiry;
 mod folds;
+mod forging;
 mod frontier;
 mod fuzz;
 mod journeys;
@@ -33,6 +35,7 @@ mod library;
 mod log;
 mod memory;
 mod mj_doc;
+mod nexus;
 mod notes;
 mod outline;
 mod partial;

@@ -28,7 +28,7 @@ const ARROWS: [(&str, &[&str]); 4] = [
     ("recto-cli", &["recto", "recto-engine"]),
     ("recto-testkit", &["recto"]),
 ];
-const CORE_DEPENDENCIES: [&str; 5] = ["blake3", "serde", "serde_json", "tiktoken-fast", "toml"];
+const CORE_DEPENDENCIES: [&str; 7] = ["blake3", "jiff", "minijinja", "serde", "serde_json", "tiktoken-fast", "toml"];
 
 const IMPURE_MODULES: [&str; 7] = ["env", "fs", "net", "os", "process", "thread", "time"];
 const IMPURE_CODE: [&str; 16] = [

@@ -1,0 +1,102 @@
+//! What a host knows at a call, for blocks to be made from.
+
+use super::zone::{Zone, instant};
+use crate::entry::{Millis, Text};
+use serde::{Deserialize, Deserializer, Serialize, de};
+use serde_json::{Map, Value};
+use std::fmt;
+
+/// What a host knows at a call, beside log, tools and input.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Facts {
+    /// What time it is: when the words were said that are to be answered. Without it, what the log says of them counts.
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "time")]
+    pub now: Option<Millis>,
+    /// Where the human is: every time is told in this zone.
+    #[serde(skip_serializing_if = "is_usual")]
+    pub zone: Zone,
+    /// What is known of the human.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub profile: Map<String, Value>,
+    /// How the human seems to feel.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mood: Option<Text>,
+    /// What the answer must keep to.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub constraints: Vec<Text>,
+    /// What is to be done.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub todos: Vec<Todo>,
+    /// To whom the answer goes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub responding_to: Option<Text>,
+    /// Agents that work on something for this one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub delegations: Vec<Text>,
+    /// What somebody wants the model to mind.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub nudges: Vec<Text>,
+    /// Anything else, for templates.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub values: Map<String, Value>,
+}
+
+/// Something to be done.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Todo {
+    /// What.
+    pub text: Text,
+    /// How far it is.
+    #[serde(default)]
+    pub state: TodoState,
+}
+
+/// How far something is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TodoState {
+    /// Nobody has begun.
+    #[default]
+    Open,
+    /// Somebody works on it.
+    Started,
+    /// It is done.
+    Done,
+}
+
+fn is_usual(zone: &Zone) -> bool {
+    *zone == Zone::default()
+}
+
+/// Reads a time: milliseconds since 1970, or as text.
+fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Millis>, D::Error> {
+    deserializer.deserialize_any(Time)
+}
+
+struct Time;
+
+impl de::Visitor<'_> for Time {
+    type Value = Option<Millis>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a time like \"2025-12-10T08:00:00Z\", or milliseconds")
+    }
+
+    fn visit_unit<E: de::Error>(self) -> Result<Option<Millis>, E> {
+        Ok(None)
+    }
+
+    fn visit_i64<E: de::Error>(self, millis: i64) -> Result<Option<Millis>, E> {
+        Ok(Some(Millis(millis)))
+    }
+
+    fn visit_u64<E: de::Error>(self, millis: u64) -> Result<Option<Millis>, E> {
+        i64::try_from(millis).map(|it| Some(Millis(it))).map_err(E::custom)
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Option<Millis>, E> {
+        instant(text).map(Some).map_err(E::custom)
+    }
+}
