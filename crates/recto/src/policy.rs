@@ -10,6 +10,7 @@ use crate::error::Error;
 use crate::fragment::Placement;
 use crate::item::Item;
 use crate::pays::Patience;
+use crate::recall::Recall;
 use crate::select::Select;
 use crate::tokens::Tokens;
 use serde::{Deserialize, Serialize};
@@ -46,6 +47,9 @@ pub struct Policy {
     /// Where dynamic instructions stand, instead of where they say themselves.
     #[serde(default, skip_serializing_if = "Prompts::is_usual")]
     pub prompts: Prompts,
+    /// What may come back that has left the page; nothing does without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recall: Option<Recall>,
     /// When what may be reduced is reduced.
     #[serde(default)]
     pub apply: Apply,
@@ -248,6 +252,7 @@ impl Policy {
             static_change: StaticChange::Resend,
             stale: Stale::Reseed,
             prompts: Prompts::default(),
+            recall: None,
             apply: Apply::default(),
             patience: Patience::default(),
             reduce: Vec::new(),
@@ -266,6 +271,13 @@ impl Policy {
     #[must_use]
     pub fn immediately(mut self) -> Policy {
         self.apply = Apply::Immediately;
+        self
+    }
+
+    /// Brings back what has left the page and bears on what is said now.
+    #[must_use]
+    pub fn recalling(mut self, recall: Recall) -> Policy {
+        self.recall = Some(recall);
         self
     }
 
