@@ -20,8 +20,9 @@ use recto::entry::{Millis, Text};
 use recto::log::Tally;
 pub use rows::{
     AccessKey, Acknowledge, Appended, Back, Batch, Commit, Conversation, ConversationId, DecisionKind, DecisionRow,
-    Decisions, EraseEntries, Erased, Expect, ForkPoint, Forks, Indexed, Link, NewConversation, NewRow, OpenCall, Posting, ReaderName,
-    ReaderRow, Record, RecordKind, Remains, Row, State, Tenant, Termed, TurnRow, Turns, Unopened, Upto,
+    Decisions, EraseEntries, Erased, Expect, ForkPoint, Forks, Indexed, Link, NewConversation, NewRow, OpenCall,
+    Posting, ReaderName, ReaderRow, Record, RecordKind, Remains, Row, State, Tenant, Termed, TurnRow, Turns, Unopened,
+    Upto,
 };
 use std::future::Future;
 

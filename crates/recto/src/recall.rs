@@ -31,6 +31,7 @@ mod page;
 mod query;
 mod shelf;
 mod shortlist;
+mod source;
 mod stem;
 mod talk;
 pub mod terms;
@@ -47,9 +48,10 @@ use pack::{Offer, choose, written};
 pub use page::OnPage;
 pub use query::Query;
 use serde::{Deserialize, Serialize};
+use shelf::{Passage, Pile};
 pub use shelf::{Shelf, terms_of};
 pub use shortlist::{Standing, commonness, shortlist};
-use shelf::{Passage, Pile};
+pub use source::{Document, Documents, Source, retrieved};
 use std::collections::HashMap;
 use talk::Question;
 
@@ -198,7 +200,8 @@ impl<'a> Shelf<'a> {
         said.retain(|term| !names.contains(term));
         let about = self.about(query);
         let question = Question { terms: &said, dates: dates::named(&query.words), about };
-        let own = |pile: &Pile<'_>, terms: &[String]| common.cloned().unwrap_or_else(|| Commonness::within(pile, terms));
+        let own =
+            |pile: &Pile<'_>, terms: &[String]| common.cloned().unwrap_or_else(|| Commonness::within(pile, terms));
         let talk = talk::worth(&self.talk, &question, &own(&self.talk, &said)).unwrap_or_default();
         let work = work::worth(&self.work, &exchange, &own(&self.work, &exchange)).unwrap_or_default();
         let talk = offered(&self.talk, &talk, on_page);

@@ -3,7 +3,7 @@ use recto_testkit::shared;
 use std::fs;
 use std::process::Command;
 
-pub(crate) const COMMANDS: [&str; 30] = [
+pub(crate) const COMMANDS: [&str; 31] = [
     "backup",
     "compile",
     "completions",
@@ -29,6 +29,7 @@ pub(crate) const COMMANDS: [&str; 30] = [
     "restore",
     "revert",
     "run",
+    "search",
     "serve",
     "show",
     "summarize",

@@ -414,7 +414,8 @@ impl<S: Store> Engine<S> {
         }
         // What came back is no decision, but it makes the page say something else all the same.
         let is_recalled = compiled.receipt.fragments.iter().any(|row| *row.id == *recto::recall::FRAGMENT);
-        let is_reduced = is_recalled || warm.reader.decisions().iter().any(|it| it.reverted.is_none() && reduces(&it.edit.change));
+        let is_reduced =
+            is_recalled || warm.reader.decisions().iter().any(|it| it.reverted.is_none() && reduces(&it.edit.change));
         let head = compiled.receipt.ticket.head;
         Ok(Begun { at: at.clone(), compiled, is_reduced, head, warm, stored, contents, is_open })
     }

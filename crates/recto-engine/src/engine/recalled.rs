@@ -14,11 +14,12 @@ use recto::entry::{Millis, Text};
 use recto::fragment::Fragments;
 use recto::log::Counted;
 use recto::recall::{
-    Asked, Commonness, Found, OnPage, Pick, Query, Shelf, Standing, asked, commonness, fragment, shortlist, terms_of,
+    Asked, Commonness, Found, OnPage, Pick, Query, Recall, Shelf, Standing, Within, asked, commonness, fragment,
+    shortlist, terms_of,
 };
 use recto::receipt::Warning;
 use recto::{Compiled, Log, Reader, Request, Role, Seq, Tokens, compile};
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Conversations of so many entries are read whole.
@@ -31,6 +32,12 @@ const ENTRIES_MAX: usize = 400;
 const BATCH_ENTRIES: usize = 256;
 /// An index that lacks no more than this is up to date: the newest entries are on the page.
 const BEHIND_MAX: u64 = 256;
+/// How many other conversations of a tenant are looked through, those that were carried on last.
+const OTHERS_MAX: usize = 16;
+/// Of the budget, the part that what they say may have.
+const OTHERS_SHARE: u64 = 3;
+/// More places than a conversation has.
+const CONVERSATION_SEQS: u64 = 1 << 40;
 /// How many forks stand on each other at most, before one is written out.
 const CHAIN_MAX: usize = crate::store::FORK_DEPTH_MAX + 1;
 
@@ -139,12 +146,23 @@ impl<S: Store> Engine<S> {
         compiled: Compiled,
     ) -> Result<(Compiled, Option<Recalled>), Error> {
         let Some(Asked { query, on_page, budget }) = asked(request, &compiled) else { return Ok((compiled, None)) };
-        let conversation = self.conversation(at).await?;
+        let (conversation, counter) = (self.conversation(at).await?, request.log.counter());
         let gathered = self.gather(at, &conversation, request.log.head(), &query).await?;
-        let found = gathered.find(&query, &on_page, budget, request.log.counter());
-        let picked = gathered.resolve(&found);
-        let Some(fragment) = fragment(&picked) else { return Ok((compiled, None)) };
-        let counter = request.log.counter();
+        let others = match request.policy.recall {
+            Some(Recall { within: Within::Tenant, .. }) => self.gather_others(at, &query).await?,
+            _ => Vec::new(),
+        };
+        let of_others = if others.is_empty() { Tokens(0) } else { Tokens(budget.0 / OTHERS_SHARE) };
+        let found = gathered.find(&query, &on_page, budget - of_others, counter);
+        let elsewhere = elsewhere(&others, &query, of_others, counter)?;
+        let mut picked: Vec<(Pick, &Counted)> = elsewhere.iter().map(|(pick, entry)| (pick.clone(), &**entry)).collect();
+        picked.extend(gathered.resolve(&found));
+        let Some(fragment) = fragment(&picked) else {
+            let mut compiled = compiled;
+            compiled.receipt.warnings.extend(gathered.warnings());
+            return Ok((compiled, None));
+        };
+        let picks = picked.into_iter().map(|(pick, _)| pick).collect();
         let fragments = match request.fragments {
             Some(own) => own.and(fragment.clone(), counter)?,
             None => Fragments::counted([fragment.clone()], counter)?,
@@ -153,7 +171,7 @@ impl<S: Store> Engine<S> {
         again.receipt.warnings = compiled.receipt.warnings;
         again.receipt.warnings.extend(gathered.warnings());
         again.receipt.savings.waiting = compiled.receipt.savings.waiting;
-        Ok((again, Some(Recalled { picks: found.picks, fragment })))
+        Ok((again, Some(Recalled { picks, fragment })))
     }
 
     /// Returns what came back beside a past page, from what is left of its entries.
@@ -161,12 +179,37 @@ impl<S: Store> Engine<S> {
         if picks.is_empty() {
             return Ok(None);
         }
-        let seqs = picks.iter().map(|pick| pick.place.seq).collect();
-        let entries = self.read_rows(at, seqs).await?;
-        let gathered = Gathered { entries, ..Gathered::default() };
-        let found = Found { picks };
-        let fragment = fragment(&gathered.resolve(&found));
-        Ok(fragment.map(|fragment| Recalled { picks: found.picks, fragment }))
+        let mut by_conversation: BTreeMap<Option<Text>, Vec<Seq>> = BTreeMap::new();
+        for pick in &picks {
+            by_conversation.entry(pick.conversation.clone()).or_default().push(pick.place.seq);
+        }
+        let mut entries: HashMap<(Option<Text>, Seq), Arc<Counted>> = HashMap::new();
+        for (name, seqs) in by_conversation {
+            let of = name.as_ref().map_or_else(|| at.clone(), |name| At::new(&at.tenant, &**name));
+            // One that was erased since has nothing left to show.
+            let read = match self.read_rows(&of, seqs).await {
+                Err(error) if name.is_none() => return Err(error),
+                read => read.unwrap_or_default(),
+            };
+            entries.extend(read.into_iter().map(|entry| ((name.clone(), entry.seq), entry)));
+        }
+        let of = |pick: &Pick| Some((pick.clone(), &**entries.get(&(pick.conversation.clone(), pick.place.seq))?));
+        let resolved: Vec<(Pick, &Counted)> = picks.iter().filter_map(of).collect();
+        Ok(fragment(&resolved).map(|fragment| Recalled { picks, fragment }))
+    }
+
+    /// Reads the entries of the tenant's other conversations that may answer a question, of those that were carried on
+    /// last.
+    async fn gather_others(&self, at: &At, query: &Query) -> Result<Vec<(Text, Gathered)>, Error> {
+        let mut all = self.store().list(&at.tenant, None, crate::store::ROWS_MAX).await?;
+        all.retain(|it| it.id != at.conversation);
+        all.sort_by_key(|it| std::cmp::Reverse(it.updated));
+        let mut others = Vec::new();
+        for it in all.iter().take(OTHERS_MAX) {
+            let of = At { conversation: it.id.clone(), ..at.clone() };
+            others.push((it.id.as_str().into(), self.gather(&of, it, it.tally.head(), query).await?));
+        }
+        Ok(others)
     }
 
     async fn read_rows(&self, at: &At, seqs: Vec<Seq>) -> Result<Vec<Arc<Counted>>, Error> {
@@ -290,6 +333,43 @@ impl<S: Store> Engine<S> {
     }
 }
 
+/// Finds what answers a query in several conversations at once, so that their passages are weighed against each other.
+fn elsewhere(
+    others: &[(Text, Gathered)],
+    query: &Query,
+    budget: Tokens,
+    counter: &dyn recto::Count,
+) -> Result<Vec<(Pick, Arc<Counted>)>, Error> {
+    // Places of different conversations must differ while they stand on one shelf.
+    let shifted = |nth: usize, seq: Seq| Seq(nth as u64 * CONVERSATION_SEQS + seq.0 % CONVERSATION_SEQS);
+    let mut entries = Vec::new();
+    for (nth, (_, gathered)) in others.iter().enumerate() {
+        for entry in &gathered.entries {
+            let moved = Counted::stored(shifted(nth, entry.seq), entry.original().clone(), &entry.counts())?;
+            entries.push((Arc::new(moved), entry.clone()));
+        }
+    }
+    let mut shelf = Shelf::default();
+    let mut last: Option<Seq> = None;
+    for (moved, _) in &entries {
+        if last.is_some_and(|last| last.next() != moved.seq) {
+            shelf.skip();
+        }
+        shelf.add(moved);
+        last = Some(moved.seq);
+    }
+    let found = shelf.find(query, &OnPage::default(), budget, counter);
+    let originals: HashMap<Seq, &Arc<Counted>> = entries.iter().map(|(moved, own)| (moved.seq, own)).collect();
+    let back = |mut pick: Pick| {
+        let own = (*originals.get(&pick.place.seq)?).clone();
+        let nth = usize::try_from(pick.place.seq.0 / CONVERSATION_SEQS).ok()?;
+        pick.conversation = Some(others.get(nth)?.0.clone());
+        pick.place.seq = own.seq;
+        Some((pick, own))
+    };
+    Ok(found.picks.into_iter().filter_map(back).collect())
+}
+
 fn newest(head: Seq, rows: u64) -> crate::store::Back {
     let rows = usize::try_from(rows).unwrap_or(usize::MAX);
     crate::store::Back { below: Some(head.next()), strands: Vec::new(), rows, tokens: Tokens(u64::MAX) }
@@ -299,4 +379,3 @@ fn termed(row: &crate::store::Row) -> Result<Termed, Error> {
     let terms = if row.is_erased { Vec::new() } else { terms_of(&*body::read(row)?) };
     Ok(Termed { seq: row.seq, terms: terms.into_iter().map(Text::from).collect() })
 }
-

@@ -210,12 +210,7 @@ impl Store for Memory {
         self.within(tenant, |it| it.erase_entries(id, erase))
     }
 
-    async fn index(
-        &self,
-        tenant: &Tenant,
-        id: &ConversationId,
-        texts: Vec<Termed>,
-    ) -> Result<Option<Indexed>, Error> {
+    async fn index(&self, tenant: &Tenant, id: &ConversationId, texts: Vec<Termed>) -> Result<Option<Indexed>, Error> {
         self.within(tenant, |it| it.index(id, texts)).map(Some)
     }
 

@@ -347,12 +347,7 @@ impl Store for Sqlite {
         Ok(Erased { conversations: Vec::new(), entries })
     }
 
-    async fn index(
-        &self,
-        tenant: &Tenant,
-        id: &ConversationId,
-        texts: Vec<Termed>,
-    ) -> Result<Option<Indexed>, Error> {
+    async fn index(&self, tenant: &Tenant, id: &ConversationId, texts: Vec<Termed>) -> Result<Option<Indexed>, Error> {
         let (tenant, id) = (tenant.clone(), id.clone());
         self.write(move |db| index::add(db, &tenant, &id, &texts)).await.map(Some)
     }

@@ -22,9 +22,33 @@ const MONTHS: [&str; 12] = [
 ];
 /// Words that place something in time, beside names of months, years and weekdays.
 const TIME_WORDS: [&str; 27] = [
-    "afternoon", "ago", "birthday", "day", "days", "evening", "last", "month", "months", "morning", "next", "night",
-    "recently", "since", "summer", "today", "tomorrow", "tonight", "week", "weekend", "weekends", "weeks", "winter",
-    "year", "years", "yesterday", "yrs",
+    "afternoon",
+    "ago",
+    "birthday",
+    "day",
+    "days",
+    "evening",
+    "last",
+    "month",
+    "months",
+    "morning",
+    "next",
+    "night",
+    "recently",
+    "since",
+    "summer",
+    "today",
+    "tomorrow",
+    "tonight",
+    "week",
+    "weekend",
+    "weekends",
+    "weeks",
+    "winter",
+    "year",
+    "years",
+    "yesterday",
+    "yrs",
 ];
 const WEEKDAYS: [&str; 7] = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
 
@@ -103,7 +127,8 @@ fn date_at(words: &[&str], at: usize) -> (Option<Named>, usize) {
             return (Some(Named { year: year_2, month: Some(month), day: Some(day) }), used);
         }
         // "May" alone is also a verb: capitals tell.
-        if year_1.is_some() || word(0).starts_with(|c: char| c.is_uppercase()) && !word(0).eq_ignore_ascii_case("may")
+        if year_1.is_some()
+            || word(0).starts_with(|c: char| c.is_uppercase()) && !word(0).eq_ignore_ascii_case("may")
             || word(0) == "May" && at > 0
         {
             return (Some(Named { year: year_1, month: Some(month), day: None }), 1 + usize::from(year_1.is_some()));
@@ -114,7 +139,9 @@ fn date_at(words: &[&str], at: usize) -> (Option<Named>, usize) {
 
 fn month(word: &str) -> Option<i64> {
     let word = word.to_lowercase();
-    let is_it = |month: &&str| **month == *word || word.len() == 3 && month.starts_with(&*word) || word == "sept" && **month == *"september";
+    let is_it = |month: &&str| {
+        **month == *word || word.len() == 3 && month.starts_with(&*word) || word == "sept" && **month == *"september"
+    };
     MONTHS.iter().position(|month| is_it(&month)).map(|at| at as i64 + 1)
 }
 
@@ -187,7 +214,9 @@ mod tests {
     #[test]
     fn dates_are_read_as_people_write_them() {
         let full = Some(Day { year: 2023, month: 5, day: 8 });
-        for text in ["1:56 pm on 8 May, 2023", "May 8, 2023", "on 2023-05-08T10:00", "the 8th May 2023?", "Sun 8 May 2023"] {
+        for text in
+            ["1:56 pm on 8 May, 2023", "May 8, 2023", "on 2023-05-08T10:00", "the 8th May 2023?", "Sun 8 May 2023"]
+        {
             assert_eq!(Day::named(text), full, "{text}");
         }
         assert_eq!(Day::named("in May 2023"), None);
@@ -203,7 +232,10 @@ mod tests {
         let said = |day| Day { year: 2023, month: 5, day };
         let near = |question: &str, day| nearness(&named(question), said(day));
         assert_eq!([7, 8, 9, 12, 20, 30].map(|day| near("on 8 May, 2023", day)), [0.3, 1.0, 1.0, 0.6, 0.3, 0.0]);
-        assert_eq!([near("on 8 May", 8), near("in May 2023", 30), near("in April", 30), near("in 2023", 1)], [1.0, 1.0, 0.5, 0.5]);
+        assert_eq!(
+            [near("on 8 May", 8), near("in May 2023", 30), near("in April", 30), near("in 2023", 1)],
+            [1.0, 1.0, 0.5, 0.5]
+        );
         assert_eq!([near("who?", 8), near("in 2022", 8)], [0.0, 0.0]);
     }
 

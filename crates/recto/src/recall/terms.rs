@@ -10,9 +10,9 @@ const WORD_CHARS_MAX: usize = 64;
 /// Words that say nothing of what a text is about.
 const STOP: [&str; 56] = [
     "a", "an", "and", "are", "as", "at", "be", "been", "by", "can", "could", "d", "did", "do", "does", "for", "from",
-    "had", "has", "have", "he", "how", "i", "in", "is", "it", "may", "might", "no", "not", "of", "on", "or", "s", "she",
-    "should", "t", "that", "the", "they", "this", "to", "was", "we", "were", "what", "when", "where", "which", "who",
-    "whom", "why", "will", "with", "would", "you",
+    "had", "has", "have", "he", "how", "i", "in", "is", "it", "may", "might", "no", "not", "of", "on", "or", "s",
+    "she", "should", "t", "that", "the", "they", "this", "to", "was", "we", "were", "what", "when", "where", "which",
+    "who", "whom", "why", "will", "with", "would", "you",
 ];
 
 /// Calls a function with every term of a text, in order.
@@ -22,7 +22,11 @@ pub fn each(text: &str, mut take: impl FnMut(&str)) {
         rest = &rest[start..];
         let end = rest.find(|c| !is_part(c)).unwrap_or(rest.len());
         let (run, after) = rest.split_at(end);
-        if run.chars().any(is_unspaced) { mixed(run, &mut take) } else { identifier(run, &mut take) }
+        if run.chars().any(is_unspaced) {
+            mixed(run, &mut take)
+        } else {
+            identifier(run, &mut take)
+        }
         rest = after;
     }
 }
@@ -62,7 +66,11 @@ fn mixed(run: &str, take: &mut impl FnMut(&str)) {
         let is_same = is_unspaced(first);
         let end = rest.find(|c| is_unspaced(c) != is_same).unwrap_or(rest.len());
         let (piece, after) = rest.split_at(end);
-        if is_same { pairs(piece, take) } else { identifier(piece, take) }
+        if is_same {
+            pairs(piece, take)
+        } else {
+            identifier(piece, take)
+        }
         rest = after;
     }
 }

@@ -65,7 +65,9 @@ fn s36_what_was_said_long_ago_comes_back_for_the_last_user_words_and_is_no_histo
     assert!(!text_of(&before.page).contains("bicycle for my birthday"), "the control shows it without recall");
     let after = Replay::new(&log, &policy, &target).after_all(Some(&asked)).unwrap();
     let text = text_of(&after.page);
-    assert!(text.contains("<retrieved>\nExcerpts from earlier in this conversation:\n[7 May 2023]\nAnn: My brother Tom"));
+    assert!(
+        text.contains("<retrieved>\nExcerpts from earlier in this conversation:\n[7 May 2023]\nAnn: My brother Tom")
+    );
     assert!(text.contains("</retrieved>\n"));
     let found = after.page.messages.iter().position(|it| it.seq.is_none() && it.role == Role::User).unwrap();
     assert_eq!(found + 2, after.page.messages.len(), "it stands behind history and before the input");
@@ -173,10 +175,8 @@ fn first_person_questions_are_about_the_one_who_asks() {
 
 #[test]
 fn chinese_and_japanese_are_found() {
-    let mut entries = vec![
-        Entry::user("我妹妹住在里斯本，她在学校教音乐。"),
-        Entry::user("兄は京都で豆腐屋をやっています。"),
-    ];
+    let mut entries =
+        vec![Entry::user("我妹妹住在里斯本，她在学校教音乐。"), Entry::user("兄は京都で豆腐屋をやっています。")];
     entries.extend((0..60).map(|nth| Entry::user(format!("今天下雨了，第{nth}天。明日も雨でしょう。"))));
     let log = log_of(entries);
     let target = Target::eval();

@@ -59,14 +59,19 @@ pub(super) fn run(args: &ReplayArgs, settings: &Settings, files: &[PathBuf]) -> 
                     let compiled = questions.page(&it.question, *budget)?;
                     pages.line(&subject.name, &format!("\"question\":{nth},\"budget\":{budget}"), &compiled.page)?;
                     let tokens = compiled.receipt.ledger.used().0;
-                    (sum.pages, sum.tokens, sum.longest) = (sum.pages + 1, sum.tokens + tokens, sum.longest.max(tokens));
+                    (sum.pages, sum.tokens, sum.longest) =
+                        (sum.pages + 1, sum.tokens + tokens, sum.longest.max(tokens));
                 }
             }
         }
     }
     pages.finish()?;
     let told = table(args, &sums);
-    if is_stdout_taken { talk::note(&told) } else { talk::text(&told)? }
+    if is_stdout_taken {
+        talk::note(&told)
+    } else {
+        talk::text(&told)?
+    }
     Ok(())
 }
 
