@@ -3,6 +3,7 @@
 mod keys; // who may ask the server
 mod pages; // which pages, of which conversations
 mod run; // carrying a conversation on
+mod search; // what to look for, and where
 mod serve; // the server
 mod settings; // for which model, by which policy
 mod stored; // what can be done with conversations that are kept
@@ -16,6 +17,7 @@ use std::path::PathBuf;
 pub(crate) use keys::{AddKeyArgs, KeysCommand, ListKeysArgs, RevokeKeyArgs};
 pub(crate) use pages::{ConvertArgs, PageArgs, ReplayArgs, ValidateArgs};
 pub(crate) use run::RunArgs;
+pub(crate) use search::SearchArgs;
 pub(crate) use serve::ServeArgs;
 pub(crate) use settings::{ConfigArgs, ModelsArgs, PolicyCommand, SettingsArgs, TargetArgs};
 pub(crate) use stored::{
@@ -131,6 +133,9 @@ pub(crate) enum Command {
     /// Print the entries of a kept conversation, one line each, or one of them whole.
     #[command(after_help = stored::SHOW_AFTER_HELP)]
     Show(ShowArgs),
+    /// Find what was said about something, in kept conversations or files.
+    #[command(after_help = search::SEARCH_AFTER_HELP)]
+    Search(SearchArgs),
     /// List the recorded calls of a kept conversation, and what their pages came to.
     #[command(after_help = stored::TURNS_AFTER_HELP)]
     Turns(TurnsArgs),

@@ -26,6 +26,7 @@ pub(crate) mod replay;
 pub(crate) mod restore;
 pub(crate) mod revert;
 pub(crate) mod run;
+pub(crate) mod search;
 pub(crate) mod serve;
 pub(crate) mod show;
 pub(crate) mod summarize;

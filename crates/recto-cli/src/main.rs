@@ -68,6 +68,7 @@ fn configured(cli: &Cli) -> Result<Config, Failure> {
         | Command::Keys { .. }
         | Command::Import(_)
         | Command::List(_)
+        | Command::Search(_)
         | Command::Show(_)
         | Command::Turns(_)
         | Command::Summarize(_)
@@ -105,6 +106,7 @@ fn run(command: &Command, config: &Config) -> Result<(), Failure> {
         Command::Keys { command } => commands::keys::run(command, config),
         Command::Import(args) => commands::import::run(args, config),
         Command::List(args) => commands::list::run(args, config),
+        Command::Search(args) => commands::search::run(args, config),
         Command::Show(args) => commands::show::run(args, config),
         Command::Turns(args) => commands::turns::run(args, config),
         Command::Summarize(args) => commands::summarize::run(args, config),

@@ -12,6 +12,7 @@ use recto::fragment::{Fragment, Fragments};
 use recto::log::Counted;
 use recto::note::Notes;
 use recto::page::{Message, Mode, Page};
+use recto::recall::Pick;
 use recto::receipt::{Fate, Receipt, Ticket};
 use recto::request::{LastCall, Settled};
 use recto::tool::Tools;
@@ -85,6 +86,15 @@ pub(crate) struct Calling<'c> {
     pub(crate) before: &'c Before,
     /// What came of the wants of the conversation, where summaries are made.
     pub(crate) notes: Option<&'c Notes>,
+    /// What comes back beside its page.
+    pub(crate) recalled: Option<&'c Recalled>,
+}
+
+/// What comes back beside a page.
+#[derive(Clone, Debug)]
+pub(crate) struct Recalled {
+    pub(crate) picks: Vec<Pick>,
+    pub(crate) fragment: Fragment,
 }
 
 /// What a call says beside its history, worked out once: for the calls after it, and for other conversations.
@@ -252,7 +262,12 @@ impl<'c> Material<'c> {
     pub(crate) fn of(calling: Calling<'c>, counter: &dyn Count, empty: &Log) -> Result<Material<'c>, Error> {
         let call = calling.call;
         let input = call.input.clone().map(|input| empty.draft(input)).transpose()?;
-        let (fragments, tools, format) = (fragments(call, counter)?, tools(call, counter), format(call)?);
+        let (own, tools, format) = (fragments(call, counter)?, tools(call, counter), format(call)?);
+        let fragments = match (own, calling.recalled) {
+            (Some(own), Some(recalled)) => Some(own.and(recalled.fragment.clone(), counter)?),
+            (None, Some(recalled)) => Some(Fragments::counted([recalled.fragment.clone()], counter)?),
+            (own, None) => own,
+        };
         Ok(Material { calling, fragments, tools, format, settled: None, input })
     }
 
@@ -266,7 +281,7 @@ impl<'c> Material<'c> {
 
     /// Returns the request that this call is.
     pub(crate) fn request<'a>(&'a self, log: &'a Log, reader: &'a Reader) -> Request<'a> {
-        let Calling { call, session, before, notes } = self.calling;
+        let Calling { call, session, before, notes, .. } = self.calling;
         Request {
             run: call.run.as_ref(),
             fragments: self.fragments.as_ref(),
@@ -317,6 +332,9 @@ pub(crate) struct Stored {
     marks: Option<Digest>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     session: Option<Digest>,
+    /// Which stretches came back; none of their words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    recalled: Option<Digest>,
     /// Who remembers it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) provider: Option<Text>,
@@ -390,7 +408,7 @@ impl Stored {
     }
 
     fn kept(calling: Calling<'_>, receipt: &Receipt, kept: Kept, contents: &mut Contents) -> Stored {
-        let Calling { call, session, before, .. } = calling;
+        let Calling { call, session, before, recalled, .. } = calling;
         let Kept { policy, target, fragments, tools, bundle } = kept;
         let mut keep = |text: String| keep(contents, text);
         Stored {
@@ -406,6 +424,7 @@ impl Stored {
             now: call.facts.as_ref().and_then(|facts| facts.now),
             marks: (!call.marks.is_empty()).then(|| keep(json(&call.marks))),
             session: session.map(|session| keep(json(session))),
+            recalled: recalled.map(|recalled| keep(json(&recalled.picks))),
             provider: call.session.as_ref().map(|it| it.provider.clone()),
             run_apart: call.run.as_ref().filter(|run| run.as_str().len() > RUN_BYTES_MAX).map(|run| keep(json(run))),
             run: call.run.clone().filter(|run| run.as_str().len() <= RUN_BYTES_MAX),
@@ -433,8 +452,8 @@ impl Stored {
 
     /// Returns the digests of what it refers to.
     pub(crate) fn digests(&self) -> Vec<Digest> {
-        let Stored { bundle, fragments, tools, format, expiry, facts, marks, session, run_apart, .. } = self;
-        let some = [bundle, fragments, tools, format, expiry, facts, marks, session, run_apart];
+        let Stored { bundle, fragments, tools, format, expiry, facts, marks, session, recalled, run_apart, .. } = self;
+        let some = [bundle, fragments, tools, format, expiry, facts, marks, session, recalled, run_apart];
         some.into_iter().flatten().copied().chain([self.policy, self.target]).collect()
     }
 
@@ -462,6 +481,11 @@ impl Stored {
 
     fn facts(&self, contents: &Contents, digest: Digest) -> Result<Facts, Error> {
         Ok(Facts { now: self.now, ..read(contents, digest)? })
+    }
+
+    /// Returns which stretches came back beside its page.
+    pub(crate) fn picks(&self, contents: &Contents) -> Result<Vec<Pick>, Error> {
+        self.recalled.map_or(Ok(Vec::new()), |digest| read(contents, digest))
     }
 
     /// Returns what the provider held when its page was made.

@@ -8,6 +8,7 @@ mod exchange;
 mod live;
 mod pages;
 mod port;
+mod recalled;
 mod sessions;
 mod wanted;
 
@@ -41,6 +42,7 @@ pub use keys::KEY_PREFIX;
 pub use live::{Subscription, Told};
 pub use pages::{Again, Answer, Give, Turned};
 pub use port::{EXPORT_VERSION, Imported};
+pub use recalled::{Hit, Searched};
 pub use wanted::{Became, Begin};
 
 /// Of how many conversations it is remembered what counts them.
@@ -122,6 +124,8 @@ struct Inner<S> {
     warmth: exchange::Warmth,
     /// What in this process goes on with sessions.
     tasks: Arc<Tasks>,
+    /// The conversations whose entries are being made findable.
+    indexing: recalled::Indexing,
 }
 
 impl<S> Clone for Engine<S> {
@@ -148,6 +152,7 @@ impl<S: Store> Engine<S> {
                 pages: pages::Cache::default(),
                 warmth: exchange::Warmth::default(),
                 tasks: Arc::default(),
+                indexing: recalled::Indexing::default(),
             }),
         }
     }

@@ -25,8 +25,9 @@ use recto::entry::{Millis, Text};
 use recto::log::Tally;
 pub use rows::{
     AccessKey, Acknowledge, Appended, Back, Batch, Commit, Conversation, ConversationId, DecisionKind, DecisionRow,
-    Decisions, EraseEntries, Erased, Expect, ForkPoint, Forks, Link, NewConversation, NewRow, OpenCall, ReaderName,
-    ReaderRow, Record, RecordKind, Remains, Row, State, Tenant, TurnRow, Turns, Unopened, Upto,
+    Decisions, EraseEntries, Erased, Expect, ForkPoint, Forks, Indexed, Link, NewConversation, NewRow, OpenCall,
+    Posting, ReaderName, ReaderRow, Record, RecordKind, Remains, Row, State, Tenant, Termed, TurnRow, Turns, Unopened,
+    Upto,
 };
 use std::future::Future;
 
@@ -250,6 +251,41 @@ pub trait Store: Send + Sync + 'static {
     /// Finds places of logs by the first of these prefixes that is known, each of which identifies everything up to its
     /// place: at most [`LINKS_MAX`], in conversations that are not erased, those where it is the newest entry first.
     fn linked(&self, tenant: &Tenant, prefixes: Vec<Digest>) -> impl Future<Output = Result<Vec<Link>, Error>> + Send;
+
+    /// Makes entries findable by their terms, in the order of their places, and returns how far that has come; those up to
+    /// there are passed over, so that it can be done again. It is no change of the conversation. An erase of an entry may
+    /// undo all of it. A store that keeps no index takes nothing.
+    fn index(
+        &self,
+        tenant: &Tenant,
+        id: &ConversationId,
+        texts: Vec<Termed>,
+    ) -> impl Future<Output = Result<Option<Indexed>, Error>> + Send {
+        let _ = (tenant, id, texts);
+        std::future::ready(Ok(None))
+    }
+
+    /// Returns how far the index has come; nothing where a store keeps none.
+    fn indexed(
+        &self,
+        tenant: &Tenant,
+        id: &ConversationId,
+    ) -> impl Future<Output = Result<Option<Indexed>, Error>> + Send {
+        let _ = (tenant, id);
+        std::future::ready(Ok(None))
+    }
+
+    /// Finds entries by terms, for each the newest first and at most so many.
+    fn postings(
+        &self,
+        tenant: &Tenant,
+        id: &ConversationId,
+        terms: Vec<Text>,
+        most: usize,
+    ) -> impl Future<Output = Result<Vec<Posting>, Error>> + Send {
+        let _ = (tenant, id, most);
+        std::future::ready(Ok(vec![Posting::default(); terms.len()]))
+    }
 
     /// Adds a key. One of this name is an error of kind *exists*, also after it was revoked.
     fn add_key(&self, key: AccessKey) -> impl Future<Output = Result<(), Error>> + Send;

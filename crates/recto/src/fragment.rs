@@ -158,6 +158,17 @@ impl Fragments {
         Fragments { list: list.into() }
     }
 
+    /// Returns the same and one more; two of one name are an error.
+    pub fn and(&self, fragment: Fragment, counter: &dyn Count) -> Result<Fragments, Error> {
+        let more = Fragments::counted([fragment], counter)?;
+        let is_known = |it: &&Rendered| more.list.iter().any(|other| other.fragment.id == it.fragment.id);
+        if let Some(twice) = self.list.iter().find(is_known) {
+            let what = format!("two fragments are called {:?}", &*twice.fragment.id);
+            return Err(Error::settings(what, "give every fragment an id of its own"));
+        }
+        Ok(Fragments { list: self.list.iter().chain(more.list.iter()).cloned().collect() })
+    }
+
     /// Returns the fragments, in the order they were given.
     pub fn list(&self) -> &[Rendered] {
         &self.list

@@ -63,6 +63,7 @@ pub mod page; // the provider-neutral result
 pub mod pays; // when that which may be reduced is reduced
 pub mod plan; // which edits to make now
 pub mod receipt; // what was kept, shortened or left out, why, and what it costs
+pub mod recall; // what has left the page, found again for what is said now
 pub mod replay; // a finished conversation, call by call
 
 pub mod mj; // MemberJunction's names for all this

@@ -11,6 +11,7 @@ use crate::error::Error;
 use crate::fragment::Placement;
 use crate::item::Item;
 use crate::pays::Patience;
+use crate::recall::Recall;
 use crate::select::Select;
 use crate::tokens::Tokens;
 use serde::{Deserialize, Serialize};
@@ -50,6 +51,9 @@ pub struct Policy {
     /// Whether what others wrote can look like a block.
     #[serde(default, skip_serializing_if = "Forged::is_usual")]
     pub forged: Forged,
+    /// What may come back that has left the page; nothing does without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recall: Option<Recall>,
     /// When what may be reduced is reduced.
     #[serde(default)]
     pub apply: Apply,
@@ -256,6 +260,7 @@ impl Policy {
             stale: Stale::Reseed,
             prompts: Prompts::default(),
             forged: Forged::default(),
+            recall: None,
             apply: Apply::default(),
             patience: Patience::default(),
             reduce: Vec::new(),
@@ -282,6 +287,13 @@ impl Policy {
     #[must_use]
     pub fn immediately(mut self) -> Policy {
         self.apply = Apply::Immediately;
+        self
+    }
+
+    /// Brings back what has left the page and bears on what is said now.
+    #[must_use]
+    pub fn recalling(mut self, recall: Recall) -> Policy {
+        self.recall = Some(recall);
         self
     }
 

@@ -350,6 +350,16 @@ pub enum Warning {
         /// How many there were.
         of: usize,
     },
+    /// A word stands at more places than were looked at for what comes back; the newest were.
+    RecallBound {
+        /// How many such words there are.
+        terms: usize,
+    },
+    /// The index is behind the log: what was said since can't come back yet.
+    RecallBehind {
+        /// How many entries it lacks.
+        entries: u64,
+    },
     /// A plan stopped reading before it had filled the page.
     ReadBound {
         /// How far it read.

@@ -1,6 +1,7 @@
 //! Replay: a finished conversation, walked as its agent did, call by call.
 
 mod features; // what a line holds that can be taken up later
+mod questions; // what comes back for questions asked afterwards
 pub mod recall; // what pages cost, and what they forget
 
 use crate::block::Facts;
@@ -8,17 +9,20 @@ use crate::compile::{Compiled, compile};
 use crate::entry::{Role, Seq, Text};
 use crate::error::Error;
 use crate::format::ResponseFormat;
+use crate::fragment::Fragments;
 use crate::log::{Counted, Log};
 use crate::note::{Note, Notes, Want};
 use crate::page::Page;
 use crate::plan::{Plan, plan};
 use crate::policy::Policy;
 use crate::reader::Reader;
+use crate::recall::{Shelf, beside, fragment};
 use crate::receipt::Ticket;
 use crate::request::Request;
 use crate::target::Target;
 use crate::tokens::Tokens;
 use crate::tool::Tools;
+pub use questions::Questions;
 use std::fmt;
 
 /// How often a page is planned anew because a summary that it needs was made.
@@ -54,6 +58,10 @@ pub struct Replay<'a> {
     summaries: Option<Summaries<'a>>,
     reader: Reader,
     previous: Option<Page>,
+    /// What may come back, as far as the calls have come.
+    shelf: Shelf<'a>,
+    /// All entries, in order, and how many of them are on the shelf.
+    entries: (Vec<&'a Counted>, usize),
     /// Where the assistant messages stand.
     replies: Vec<Seq>,
     next: usize,
@@ -88,6 +96,8 @@ impl<'a> Replay<'a> {
             summaries: None,
             reader,
             previous: None,
+            shelf: Shelf::default(),
+            entries: (Vec::new(), 0),
             replies,
             next: 0,
         }
@@ -153,7 +163,12 @@ impl<'a> Replay<'a> {
     /// Compiles the page of a past call again, from the log and the decisions as they were then.
     pub fn again(&self, ticket: &Ticket) -> Result<Page, Error> {
         let (log, reader) = (self.log.until(ticket.head), self.reader.as_of(ticket));
-        compile(&self.request(&log, &reader)).map(|compiled| compiled.page)
+        let request = self.request(&log, &reader);
+        let mut entries: Vec<&Counted> = log.back().collect();
+        entries.reverse();
+        let mut shelf = Shelf::default();
+        entries.iter().for_each(|entry| shelf.add(entry));
+        recalled(&shelf, &entries, &request, compile(&request)?).map(|compiled| compiled.page)
     }
 
     fn request<'r>(&'r self, log: &'r Log, reader: &'r Reader) -> Request<'r> {
@@ -182,8 +197,27 @@ impl<'a> Replay<'a> {
     fn page(&mut self, log: &Log, input: Option<&Counted>) -> Result<Compiled, Error> {
         let mut plan = self.planned(log, input)?;
         self.reader.commit(std::mem::take(&mut plan.edits), self.policy.digest());
-        let compiled = compile(&Request { input, ..self.request(log, &self.reader) })?;
+        self.shelve(log.head());
+        let request = Request { input, ..self.request(log, &self.reader) };
+        let compiled = recalled(&self.shelf, &self.entries.0, &request, compile(&request)?)?;
         Ok(compiled.told(plan))
+    }
+
+    /// Puts on the shelf what the calls have come to, where anything may come back.
+    fn shelve(&mut self, head: Option<Seq>) {
+        if self.policy.recall.is_none() {
+            return;
+        }
+        let (entries, shelved) = &mut self.entries;
+        if entries.is_empty() {
+            entries.extend(self.log.back());
+            entries.reverse();
+        }
+        let new = entries[*shelved..].iter().take_while(|entry| Some(entry.seq) <= head);
+        new.for_each(|entry| {
+            self.shelf.add(entry);
+            *shelved += 1;
+        });
     }
 
     /// Plans one page, with the summaries that it needs.
@@ -213,6 +247,19 @@ impl<'a> Replay<'a> {
         self.previous = Some(compiled.page.clone());
         Ok(compiled)
     }
+}
+
+/// Compiles a page once more with what comes back beside it, if anything does.
+fn recalled(
+    shelf: &Shelf<'_>,
+    entries: &[&Counted],
+    request: &Request<'_>,
+    compiled: Compiled,
+) -> Result<Compiled, Error> {
+    let found = beside(shelf, request, &compiled);
+    let Some(fragment) = fragment(&found.resolve(entries)) else { return Ok(compiled) };
+    let fragments = Fragments::counted([fragment], request.log.counter())?;
+    compile(&Request { fragments: Some(&fragments), ..*request })
 }
 
 impl Iterator for Replay<'_> {

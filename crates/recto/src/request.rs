@@ -14,6 +14,7 @@ use crate::note::Notes;
 use crate::page::Page;
 use crate::policy::{Policy, Resumed, StaticChange};
 use crate::reader::Reader;
+use crate::receipt::Ledger;
 use crate::session::Session;
 use crate::target::{LateSystem, Memory, Target};
 use crate::tokens::Tokens;
@@ -150,6 +151,12 @@ impl<'a> Request<'a> {
             )),
             _ => Ok(budget),
         }
+    }
+
+    /// What is left of the window beside a page; unbounded windows have room for everything.
+    pub(crate) fn room_left(&self, ledger: &Ledger) -> Tokens {
+        let Ok(budget) = self.budget() else { return Tokens(0) };
+        budget.room() + budget.beside() - budget.padding - ledger.used()
     }
 
     /// What was counted of the page before, if its provider has reported it.

@@ -62,6 +62,7 @@ Examples:
   recto replay transcripts/ --policy first_chars --window 32k --pages pages.jsonl
   recto replay transcripts/ --policy none,safe,mine.toml --min-tokens 30k --plot costs.svg
   recto replay chat.json --pages - | head -1
+  recto replay --questions talks.jsonl --for eval --budget 4000 --budget 8000 --pages found.jsonl
   recto replay chat.json --policy folding --summarizer http://127.0.0.1:11434/v1 \\
       --summarizer-model qwen3
 
@@ -84,6 +85,10 @@ With --summarizer the summaries that a policy wants are made by a model, each on
 policy goes on as if they could not be made. What they cost is part of USD, and told apart; it is no
 part of cost, which is about pages alone. A key, if one is needed, is the one that key_env of
 [summarizer] in recto.toml names.
+
+With --questions every line of OUT is {\"conversation\": ID, \"question\": K, \"budget\": N, \"messages\":
+[...]}, where K counts the questions in the conversation's \"meta\": {\"qa\": [{\"question\": ...}]} from 0;
+a table says how many tokens the pages have. Policies play no part.
 
 With --json one object is printed:
   target, wire, window, reserve, min_tokens, policy
@@ -191,6 +196,16 @@ pub(crate) struct ReplayArgs {
     /// Write every page to this file, one JSON object a line; `-` writes to stdout, and the table to stderr.
     #[arg(long, value_name = "OUT", value_hint = ValueHint::FilePath)]
     pub(crate) pages: Option<PathBuf>,
+
+    /// Instead of the calls, ask the questions that the files give in meta.qa: each page has what a question brings
+    /// back, and nothing else of the conversation.
+    #[arg(long, requires = "pages", requires = "budget")]
+    #[arg(conflicts_with_all = ["policy", "plot", "each", "json", "summarizer", "min_tokens"])]
+    pub(crate) questions: bool,
+
+    /// With --questions: how many tokens may come back; several are tried one after the other.
+    #[arg(long, value_name = "N", value_parser = tokens, requires = "questions")]
+    pub(crate) budget: Vec<Tokens>,
 
     /// Only the conversation with this id.
     #[arg(long, value_name = "ID")]

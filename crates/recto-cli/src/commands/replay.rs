@@ -2,6 +2,7 @@
 
 mod parallel;
 mod plot;
+mod questions;
 mod report;
 mod summaries;
 mod tables;
@@ -31,6 +32,9 @@ pub(crate) fn run(args: &ReplayArgs, config: &Config) -> Result<(), Failure> {
     interrupt::promise_checks();
     let settings = Settings::each(&args.target, &args.policy, config)?;
     let files = source::files(&args.files)?;
+    if args.questions {
+        return questions::run(args, &settings[0], &files);
+    }
     if let Some(place) = &args.plot {
         source::check_apart(place, &files, "draw to another file")?;
     }
@@ -80,11 +84,16 @@ impl Pages {
         if matches!(self, Pages::Nowhere) {
             return Ok(());
         }
-        let mut line = format!("{{\"conversation\":{},", talk::as_json(&name)?);
-        if let Some(policy) = policy {
-            line.push_str(&format!("\"policy\":{},", talk::as_json(&policy)?));
-        }
-        line.push_str(&format!("\"turn\":{turn},\"messages\":"));
+        let policy = match policy {
+            Some(policy) => format!("\"policy\":{},", talk::as_json(&policy)?),
+            None => String::new(),
+        };
+        self.line(name, &format!("{policy}\"turn\":{turn}"), page)
+    }
+
+    /// Adds a page, with what else its line says.
+    fn line(&mut self, name: &str, which: &str, page: &Page) -> Result<(), Failure> {
+        let line = format!("{{\"conversation\":{},{which},\"messages\":", talk::as_json(&name)?);
         let mut line = line.into_bytes();
         line.extend(openai_chat::encode_messages(page));
         line.extend_from_slice(b"}\n");

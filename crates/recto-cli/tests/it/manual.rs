@@ -30,6 +30,7 @@ pub(crate) const COMMANDS: [&str; 31] = [
     "restore",
     "revert",
     "run",
+    "search",
     "serve",
     "show",
     "summarize",

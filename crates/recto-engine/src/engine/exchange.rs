@@ -349,11 +349,14 @@ impl<S: Store> Engine<S> {
                 warm.book = self.book(at, &call.policy).await?;
             }
             let notes = warm.book.as_deref().map(|book| &book.notes);
-            let calling = Calling { call, session: None, before: &warm.before, notes };
+            let calling = Calling { call, session: None, before: &warm.before, notes, recalled: None };
             let (beside, mut contents) = self.inner.warmth.beside(call, warm.log.counter(), warm.beside.as_ref())?;
             let material = Material::known(calling, &beside, &warm.log)?;
-            let Planned { compiled, edits, wants } = planned(&material.request(&warm.log, &warm.reader));
+            let made = planned(&material.request(&warm.log, &warm.reader));
             if warm.log.missing().is_empty() && warm.reader.missing().is_empty() {
+                let (made, recalled) = self.recalling(at, calling, &warm.log, &warm.reader, made).await?;
+                let calling = Calling { recalled: recalled.as_ref(), ..calling };
+                let Planned { compiled, edits, wants } = made;
                 let compiled = match compiled {
                     Ok(compiled) => compiled,
                     Err(why) => return Ok(Err(Unmade { why, wants, book: warm.book })),
@@ -364,12 +367,15 @@ impl<S: Store> Engine<S> {
             }
         }
         let Read { made, log, reader, row, before, book, version } = self.reading(at, call, None, planned).await?;
+        let notes = book.as_deref().map(|book| &book.notes);
+        let calling = Calling { call, session: None, before: &before, notes, recalled: None };
+        let (made, recalled) = self.recalling(at, calling, &log, &reader, made).await?;
         let Planned { compiled, edits, wants } = made;
         let compiled = match compiled {
             Ok(compiled) => compiled,
             Err(why) => return Ok(Err(Unmade { why, wants, book })),
         };
-        let calling = Calling { call, session: None, before: &before, notes: None };
+        let calling = Calling { recalled: recalled.as_ref(), ..calling };
         let (beside, mut contents) = self.inner.warmth.beside(call, log.counter(), None)?;
         let stored = Stored::beside(calling, &compiled.receipt, &beside, &mut contents);
         let beside = Some(beside);
@@ -406,7 +412,10 @@ impl<S: Store> Engine<S> {
             warm.reader.commit(edits, policy);
             self.inner.changed.notify_waiters();
         }
-        let is_reduced = warm.reader.decisions().iter().any(|it| it.reverted.is_none() && reduces(&it.edit.change));
+        // What came back is no decision, but it makes the page say something else all the same.
+        let is_recalled = compiled.receipt.fragments.iter().any(|row| *row.id == *recto::recall::FRAGMENT);
+        let is_reduced =
+            is_recalled || warm.reader.decisions().iter().any(|it| it.reverted.is_none() && reduces(&it.edit.change));
         let head = compiled.receipt.ticket.head;
         Ok(Begun { at: at.clone(), compiled, is_reduced, head, warm, stored, contents, is_open })
     }

@@ -3,7 +3,7 @@
 use super::wanted::{Book, Patience};
 use super::{Append, At, Engine, TRIES_MAX, batch, counter, now, too_busy};
 use crate::body;
-use crate::call::{Before, Call, Calling, Contents, Material, Stored, Totals, ticket_digest};
+use crate::call::{Before, Call, Calling, Contents, Material, Recalled, Stored, Totals, ticket_digest};
 use crate::error::{Error, Kind};
 use crate::lens::{self, Lens};
 use crate::session::Held;
@@ -155,6 +155,7 @@ struct Made {
     before: Before,
     book: Option<Arc<Book>>,
     held: Option<Held>,
+    recalled: Option<Recalled>,
 }
 
 impl<S: Store> Engine<S> {
@@ -163,14 +164,14 @@ impl<S: Store> Engine<S> {
     pub async fn compile(&self, at: &At, call: &Call) -> Result<Compiled, Error> {
         let mut patience = Patience::default();
         for _ in 0..TRIES_MAX {
-            let Made { planned, row, before, book, held } = self.make(at, call).await?;
+            let Made { planned, row, before, book, held, recalled } = self.make(at, call).await?;
             if self.hurry(at, call, book.as_deref(), &planned.wants, &mut patience).await {
                 continue;
             }
             let Planned { compiled, edits, wants } = planned;
             let compiled = compiled?;
             let session = held.as_ref().map(|held| &held.session);
-            let calling = Calling { call, session, before: &before, notes: None };
+            let calling = Calling { call, session, before: &before, notes: None, recalled: recalled.as_ref() };
             let (stored, contents) = Stored::of(calling, &compiled.receipt);
             let input = call.input.as_ref().map(|input| serde_json::to_string(input).expect("an entry is plain data"));
             let ticket = ticket_digest(&compiled.receipt.ticket);
@@ -325,8 +326,11 @@ impl<S: Store> Engine<S> {
     async fn make(&self, at: &At, call: &Call) -> Result<Made, Error> {
         let held = self.continued(at, call).await?;
         let session = held.as_ref().map(|held| &held.session);
-        let Read { made: planned, row, before, book, .. } = self.reading(at, call, session, planned).await?;
-        Ok(Made { planned, row, before, book, held })
+        let Read { made, log, reader, row, before, book, .. } = self.reading(at, call, session, planned).await?;
+        let notes = book.as_deref().map(|book| &book.notes);
+        let calling = Calling { call, session, before: &before, notes, recalled: None };
+        let (planned, recalled) = self.recalling(at, calling, &log, &reader, made).await?;
+        Ok(Made { planned, row, before, book, held, recalled })
     }
 
     /// Makes something of the next call of a reader.
@@ -344,7 +348,8 @@ impl<S: Store> Engine<S> {
         let mut window = self.window(at, &conversation, head, call).await?;
         let before = self.before(at, &mut window, &call.reader, lens.last_call().await?).await?;
         let book = self.book(at, &call.policy).await?;
-        let calling = Calling { call, session, before: &before, notes: book.as_deref().map(|book| &book.notes) };
+        let notes = book.as_deref().map(|book| &book.notes);
+        let calling = Calling { call, session, before: &before, notes, recalled: None };
         let Whole { made, log, reader } = until_whole(&mut window, head, lens, calling, make).await?;
         Ok(Read { made, log, reader, row, before, book, version: conversation.version })
     }
@@ -365,7 +370,9 @@ impl<S: Store> Engine<S> {
         }
         let Ticket { head, turn, ordinal, .. } = stored.ticket;
         let lens = self.lens(at, &call.reader, Upto { turn: turn.0, ordinal }).await?;
-        let calling = Calling { call: &call, session: session.as_ref(), before: &before, notes: None };
+        let recalled = self.recollected(at, stored.picks(&contents)?).await?;
+        let session = session.as_ref();
+        let calling = Calling { call: &call, session, before: &before, notes: None, recalled: recalled.as_ref() };
         Ok(until_whole(window, head, lens, calling, compile).await?.made?)
     }
 

@@ -2,6 +2,7 @@
 //! against it.
 
 mod held;
+mod index;
 mod keys;
 mod read;
 mod write;
@@ -207,6 +208,24 @@ impl Store for Memory {
 
     async fn erase_entries(&self, tenant: &Tenant, id: &ConversationId, erase: EraseEntries) -> Result<Erased, Error> {
         self.within(tenant, |it| it.erase_entries(id, erase))
+    }
+
+    async fn index(&self, tenant: &Tenant, id: &ConversationId, texts: Vec<Termed>) -> Result<Option<Indexed>, Error> {
+        self.within(tenant, |it| it.index(id, texts)).map(Some)
+    }
+
+    async fn indexed(&self, tenant: &Tenant, id: &ConversationId) -> Result<Option<Indexed>, Error> {
+        self.within(tenant, |it| it.indexed(id)).map(Some)
+    }
+
+    async fn postings(
+        &self,
+        tenant: &Tenant,
+        id: &ConversationId,
+        terms: Vec<Text>,
+        most: usize,
+    ) -> Result<Vec<Posting>, Error> {
+        self.within(tenant, |it| it.postings(id, &terms, most))
     }
 
     async fn add_key(&self, key: AccessKey) -> Result<(), Error> {

@@ -494,3 +494,30 @@ pub struct Remains {
     /// What was worked out about it.
     pub counts: String,
 }
+
+/// An entry, and the terms that it can be found by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Termed {
+    /// Its place.
+    pub seq: Seq,
+    /// The terms, each once; none where it is not to be found.
+    pub terms: Vec<Text>,
+}
+
+/// How far the index of a conversation has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Indexed {
+    /// The last entry that can be found; for a fork, those of the conversation that it goes on from count.
+    pub upto: Option<Seq>,
+    /// How many entries of its own can be found.
+    pub texts: u64,
+}
+
+/// The entries that hold a term.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Posting {
+    /// Where they stand, the newest first.
+    pub seqs: Vec<Seq>,
+    /// Whether there are more.
+    pub is_cut: bool,
+}

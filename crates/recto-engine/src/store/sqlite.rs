@@ -10,6 +10,7 @@ mod erase;
 mod fault;
 mod fork;
 pub(super) mod found;
+mod index;
 mod keys;
 pub(super) mod lens;
 mod links;
@@ -346,6 +347,25 @@ impl Store for Sqlite {
         let entries = self.write(move |db| erase::entries(db, &tenant, &id, &erase)).await?;
         self.checkpoint().await?;
         Ok(Erased { conversations: Vec::new(), entries })
+    }
+
+    async fn index(&self, tenant: &Tenant, id: &ConversationId, texts: Vec<Termed>) -> Result<Option<Indexed>, Error> {
+        let (tenant, id) = (tenant.clone(), id.clone());
+        self.write(move |db| index::add(db, &tenant, &id, &texts)).await.map(Some)
+    }
+
+    async fn indexed(&self, tenant: &Tenant, id: &ConversationId) -> Result<Option<Indexed>, Error> {
+        self.read(tenant, id, index::reached).await.map(Some)
+    }
+
+    async fn postings(
+        &self,
+        tenant: &Tenant,
+        id: &ConversationId,
+        terms: Vec<Text>,
+        most: usize,
+    ) -> Result<Vec<Posting>, Error> {
+        self.read(tenant, id, move |db, found| index::postings(db, found, &terms, most)).await
     }
 
     async fn add_key(&self, key: AccessKey) -> Result<(), Error> {

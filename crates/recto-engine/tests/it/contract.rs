@@ -3,6 +3,7 @@
 mod conversations;
 mod erase;
 mod forks;
+mod index;
 mod keys;
 mod links;
 mod log;
@@ -79,6 +80,10 @@ macro_rules! behaviours {
             links::a_conversation_can_begin_with_its_first_entries,
             links::places_are_found_by_what_stands_before_them,
             links::free_places_are_found_first_and_never_too_many,
+            index::entries_are_found_by_their_terms_the_newest_first,
+            index::conversations_do_not_find_each_others_entries,
+            index::a_fork_finds_what_it_shares,
+            index::what_was_erased_is_found_no_more,
             erase::bodies_may_go_with_the_decision_that_replaces_them_or_not_at_all,
             erase::a_place_that_a_fork_has_filled_is_its_own,
             erase::an_erased_conversation_leaves_its_name_and_nothing_else,

@@ -238,6 +238,12 @@ impl fmt::Display for Warning {
             Warning::BlockCut { block, shown, of } => {
                 write!(f, "block {block} has {of} characters; {shown} are shown")
             }
+            Warning::RecallBound { terms } => {
+                write!(f, "{terms} of the words asked for stand at so many places that only the newest were looked at")
+            }
+            Warning::RecallBehind { entries } => {
+                write!(f, "the index lacks the newest {entries} entries; of these nothing comes back yet")
+            }
             Warning::ReadBound { from } => write!(f, "planning read no further back than {from}"),
         }
     }

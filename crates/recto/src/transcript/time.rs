@@ -2,7 +2,7 @@
 
 use crate::entry::Millis;
 
-const DAY: i64 = 86_400_000;
+pub(crate) const DAY: i64 = 86_400_000;
 
 /// Returns the time that a text spells; `None` if it spells none.
 pub fn parsed(text: &str) -> Option<Millis> {
@@ -51,14 +51,14 @@ pub fn written(at: Millis) -> String {
 }
 
 /// The number of a day, from 1970-01-01, in the Gregorian calendar; years are counted from March.
-fn days(year: i64, month: i64, day: i64) -> i64 {
+pub(crate) fn days(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let (era, month) = (year.div_euclid(400), (month + 9) % 12);
     let of_era = year.rem_euclid(400);
     era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + (153 * month + 2) / 5 + day - 1 - 719_468
 }
 
-fn date(day: i64) -> (i64, i64, i64) {
+pub(crate) fn date(day: i64) -> (i64, i64, i64) {
     let day = day + 719_468;
     let (era, of_era) = (day.div_euclid(146_097), day.rem_euclid(146_097));
     let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;

@@ -45,6 +45,7 @@ mod plan;
 mod policies;
 mod python_types;
 mod recall;
+mod recalled;
 mod receipt;
 mod redact;
 mod repeats;

@@ -1,5 +1,6 @@
 //! What is held: conversations with their own rows, and how a fork finds those of the ones it goes on from.
 
+use super::index::Words;
 use crate::error::{Error, Kind};
 use crate::store::*;
 use recto::Tokens;
@@ -30,6 +31,7 @@ pub(super) struct Held {
     pub(super) contents: BTreeMap<Digest, Content>,
     pub(super) readers: BTreeMap<ReaderName, Reader>,
     pub(super) records: BTreeMap<(RecordKind, Text), Record>,
+    pub(super) words: Words,
 }
 
 /// A stored entry; its large texts are among the contents.

@@ -36,6 +36,7 @@ impl Tenancy {
             contents: BTreeMap::new(),
             readers,
             records: BTreeMap::new(),
+            words: super::index::Words::default(),
         };
         let row = held.row(&new.id);
         self.conversations.insert(new.id, held);
@@ -328,12 +329,14 @@ impl Held {
         self.contents.clear();
         self.readers.clear();
         self.records.clear();
+        self.words = super::index::Words::default();
     }
 
     /// Erases an entry's body; whether there was one.
     fn erase_entry(&mut self, remains: Remains) -> bool {
         let Some(row) = self.rows.get_mut(&remains.seq) else { return false };
         (row.body, row.counts) = (remains.body, remains.counts);
+        self.words = super::index::Words::default();
         for digest in row.large.drain(..) {
             if let Some(content) = self.contents.get_mut(&digest) {
                 content.rows -= 1;

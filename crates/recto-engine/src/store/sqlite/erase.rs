@@ -5,7 +5,7 @@
 
 use super::fault;
 use super::found::{Found, empty_text, integer, put_text};
-use super::{fork, lens, schema, write};
+use super::{fork, index, lens, schema, write};
 use crate::error::{Error, Kind};
 use crate::store::{ConversationId, EraseEntries, Forks, ReaderName, Remains, State, Tenant, Upto};
 use rusqlite::{Connection, OptionalExtension, params};
@@ -123,8 +123,9 @@ pub(super) struct Step {
 
 /// Deletes some rows of a fenced conversation; the last step leaves the tombstone.
 pub(super) fn step(db: &Connection, n: i64) -> Result<Step, Error> {
+    index::void(db, n)?;
     let entries = wipe(db, n, &ENTRIES)?;
-    let mut rows = entries + wipe(db, n, &CONTENTS)?;
+    let mut rows = entries + wipe(db, n, &CONTENTS)? + index::sweep(db, Some(n))?;
     let readers: Vec<(i64, i64)> = {
         let mut statement = db.prepare_cached(READERS)?;
         let readers = statement.query_map([n, STEP_ROWS], |row| Ok((row.get(0)?, row.get(1)?)))?;
@@ -267,6 +268,7 @@ pub(super) fn entry(db: &Connection, n: i64, remains: &Remains) -> Result<Option
         statement.query_row([n, seq], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).optional()?;
     let Some((is_erased, large, old)) = found else { return Ok(None) };
     empty_text(db, old)?;
+    index::void(db, n)?;
     let new = put_text(db, &remains.body, &remains.counts)?;
     db.prepare_cached(REMAIN)?.execute([n, seq, new])?;
     for hash in large.as_deref().unwrap_or_default().chunks(16) {

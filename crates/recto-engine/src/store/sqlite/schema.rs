@@ -94,6 +94,17 @@ const MIGRATIONS: &[&str] = &[
         revoked INTEGER
     ) WITHOUT ROWID;
 ",
+    "
+    CREATE TABLE word_index (
+        i INTEGER PRIMARY KEY AUTOINCREMENT, n INTEGER NOT NULL, salt INTEGER NOT NULL, upto INTEGER NOT NULL,
+        texts INTEGER NOT NULL
+    );
+    CREATE UNIQUE INDEX word_index_conversation ON word_index (n);
+    CREATE TABLE posting (
+        i INTEGER NOT NULL, term INTEGER NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY (i, term, seq)
+    ) WITHOUT ROWID;
+    CREATE TABLE dead_index (i INTEGER PRIMARY KEY, n INTEGER NOT NULL);
+",
 ];
 
 /// The newest schema that is known.
