@@ -3,8 +3,10 @@
 use crate::digest::{Digest, Hasher};
 use crate::entry::{Part, Role, Text};
 use crate::error::Error;
+use crate::redact::Screen;
 use crate::tokens::{Count, Tokens};
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// A prompt piece: recomputed by the host and sent with every page, never stored as history.
@@ -112,6 +114,8 @@ impl Fragment {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fragments {
     list: Arc<[Rendered]>,
+    /// What they are seen through, and how many of them hold placeholders.
+    screen: Option<(Arc<Screen>, usize)>,
 }
 
 /// A fragment as it stands on a page.
@@ -136,13 +140,30 @@ impl Fragments {
                 let what = format!("two fragments are called {:?}", &*fragment.id);
                 return Err(Error::settings(what, "give every fragment an id of its own"));
             }
-            let text = fragment.rendered();
-            let mut hasher = Hasher::new();
-            [&*fragment.id, &*fragment.role.to_string(), &*text].iter().for_each(|text| hasher.text(text));
-            let (cost, fingerprint) = (counter.count(&text), hasher.finish());
-            list.push(Rendered { part: Part::Text { text }, cost, fingerprint, fragment });
+            list.push(Rendered::of(fragment, counter));
         }
-        Ok(Fragments { list: list.into() })
+        Ok(Fragments { list: list.into(), screen: None })
+    }
+
+    /// Returns them as they are seen through a screen; `None` where they are seen through it already.
+    pub fn through(&self, screen: &Screen, counter: &dyn Count) -> Option<Fragments> {
+        if self.screen.as_ref().is_some_and(|(known, _)| **known == *screen) {
+            return None;
+        }
+        let mut redacted = 0;
+        let shown = |it: &Rendered| match screen.text(&it.fragment.content) {
+            Cow::Borrowed(_) => it.clone(),
+            Cow::Owned(content) => {
+                redacted += 1;
+                Rendered::of(Fragment { content: content.into(), ..it.fragment.clone() }, counter)
+            }
+        };
+        let list = self.list.iter().map(shown).collect();
+        Some(Fragments { list, screen: Some((Arc::new(screen.clone()), redacted)) })
+    }
+
+    pub(crate) fn redacted(&self) -> usize {
+        self.screen.as_ref().map_or(0, |(_, redacted)| *redacted)
     }
 
     /// Returns the fragments, in the order they were given.
@@ -161,6 +182,14 @@ impl Fragments {
 }
 
 impl Rendered {
+    fn of(fragment: Fragment, counter: &dyn Count) -> Rendered {
+        let text = fragment.rendered();
+        let mut hasher = Hasher::new();
+        [&*fragment.id, &*fragment.role.to_string(), &*text].iter().for_each(|text| hasher.text(text));
+        let (cost, fingerprint) = (counter.count(&text), hasher.finish());
+        Rendered { part: Part::Text { text }, cost, fingerprint, fragment }
+    }
+
     /// Whether anything of it would stand on a page.
     pub(crate) fn is_empty(&self) -> bool {
         self.fragment.content.is_empty()

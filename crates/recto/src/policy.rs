@@ -10,6 +10,7 @@ use crate::error::Error;
 use crate::fragment::Placement;
 use crate::item::Item;
 use crate::pays::Patience;
+use crate::redact::Redact;
 use crate::select::Select;
 use crate::tokens::Tokens;
 use serde::{Deserialize, Serialize};
@@ -46,6 +47,9 @@ pub struct Policy {
     /// Where dynamic instructions stand, instead of where they say themselves.
     #[serde(default, skip_serializing_if = "Prompts::is_usual")]
     pub prompts: Prompts,
+    /// What of secrets and personal data is shown as placeholders.
+    #[serde(default, skip_serializing_if = "Redact::is_default")]
+    pub redact: Redact,
     /// When what may be reduced is reduced.
     #[serde(default)]
     pub apply: Apply,
@@ -248,6 +252,7 @@ impl Policy {
             static_change: StaticChange::Resend,
             stale: Stale::Reseed,
             prompts: Prompts::default(),
+            redact: Redact::nothing(),
             apply: Apply::default(),
             patience: Patience::default(),
             reduce: Vec::new(),
@@ -266,6 +271,13 @@ impl Policy {
     #[must_use]
     pub fn immediately(mut self) -> Policy {
         self.apply = Apply::Immediately;
+        self
+    }
+
+    /// Shows secrets and personal data as placeholders.
+    #[must_use]
+    pub fn redacting(mut self, redact: Redact) -> Policy {
+        self.redact = redact;
         self
     }
 
@@ -300,6 +312,7 @@ impl Policy {
                 return Err(Error::settings(what, "name every section once"));
             }
         }
+        self.redact.redactor()?;
         self.reduce.iter().try_for_each(Step::check)
     }
 

@@ -1,7 +1,7 @@
 //! Pages: planned and compiled from what is stored, acknowledged or abandoned, and made again as they were.
 
 use super::wanted::{Book, Patience};
-use super::{Append, At, Engine, TRIES_MAX, batch, counter, now, too_busy};
+use super::{Append, At, Engine, TRIES_MAX, counter, now, too_busy};
 use crate::body;
 use crate::call::{Before, Call, Calling, Contents, Material, Stored, Totals, ticket_digest};
 use crate::error::{Error, Kind};
@@ -221,7 +221,8 @@ impl<S: Store> Engine<S> {
             // What was said with the call is not part of what is acknowledged: a retry doesn't know it any more.
             let key = answer.key.clone().map(|key| (key, identity(ticket, &answer)));
             let links = answer.links.clone();
-            let mut produced = Batch { key, links, ..batch(Append { entries, expect, key: None }, &counter)? };
+            let append = Append { entries, expect, key: None };
+            let mut produced = Batch { key, links, ..self.batch(at, append, &counter).await? };
             let turn = self.turn_row(at, &reader, ticket, receipt).await?;
             if let Some(provider) = provider {
                 produced.records.push(self.answered(at, &reader, &provider, open_as, &answer, &produced).await?);
@@ -377,7 +378,9 @@ impl<S: Store> Engine<S> {
         call: &Call,
     ) -> Result<Window<'a, S>, Error> {
         let tokens = call.target.window.unwrap_or(FIRST_TOKENS);
-        Window::open(self.store(), &at.tenant, conversation, head, counter(conversation)?, tokens).await
+        let screen = self.screen(&at.tenant, &call.policy.redact).await?;
+        let seen = (screen, self.remembered(at).await?.secrets);
+        Window::open(self.store(), &at.tenant, conversation, head, counter(conversation)?, seen, tokens).await
     }
 
     /// What came before the next call of a reader.
@@ -472,7 +475,7 @@ async fn until_whole<S: Store, T>(
     for _ in 0..ROUNDS_MAX {
         let (log, reader) = (window.log(head), lens.reader());
         if material.is_none() && log.missing().is_empty() {
-            material = Some(Material::of(calling, log.counter(), &log)?);
+            material = Some(Material::of(calling, &log)?);
         }
         let made = material.as_ref().map(|material| make(&material.request(&log, &reader)));
         let (missing, unread) = (log.missing(), reader.missing());

@@ -346,6 +346,10 @@ impl Store for Sqlite {
         Ok(Erased { conversations: Vec::new(), entries })
     }
 
+    async fn secret(&self) -> Result<Digest, Error> {
+        self.readers.read(keys::secret).await
+    }
+
     async fn add_key(&self, key: AccessKey) -> Result<(), Error> {
         self.write(move |db| keys::add(db, &key)).await
     }

@@ -111,6 +111,10 @@ fn unworkable(policy: &Policy, error: &Error, outline: Option<&Outline>, text: &
                 let pass = outline.children(step).find(|key| !DECORATORS.contains(&outline.name(*key).unwrap_or("")));
                 pass.map(|pass| outline.mentioned(pass, &what).unwrap_or(pass))
             }
+            None if policy.redact.redactor().is_err_and(|error| error.to_string() == what) => {
+                let redact = outline.get(&["redact"])?;
+                Some(outline.mentioned(redact, &what).unwrap_or(redact))
+            }
             None => {
                 let sections = outline.get(&["select", "sections"])?;
                 let mut seen = BTreeSet::new();

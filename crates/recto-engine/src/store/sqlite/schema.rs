@@ -94,6 +94,10 @@ const MIGRATIONS: &[&str] = &[
         revoked INTEGER
     ) WITHOUT ROWID;
 ",
+    "
+    CREATE TABLE secret (id INTEGER PRIMARY KEY, value BLOB NOT NULL);
+    INSERT INTO secret (id, value) VALUES (1, randomblob(16));
+",
 ];
 
 /// The newest schema that is known.
