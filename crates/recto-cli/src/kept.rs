@@ -7,6 +7,7 @@ use crate::failure::Failure;
 use crate::{interrupt, talk};
 use recto::edit::Handle;
 use recto::note::{Note, Subject};
+use recto::redact::Redact;
 use recto_engine::store::sqlite::Sqlite;
 use recto_engine::summarize::Told;
 use recto_engine::{At, Conversation, Engine, Error, Tenant};
@@ -37,12 +38,19 @@ impl Kept {
     /// Opens the store that is meant; there must be one.
     pub(crate) fn open(args: &StoreArgs, config: &Config) -> Result<Kept, Failure> {
         let path = place(args, config)?;
-        if path.exists() { Kept::at_path(&path) } else { Err(missing(&path)) }
+        if path.exists() { Ok(Kept::at_path(&path)?.at_rest(config)) } else { Err(missing(&path)) }
     }
 
     /// Opens the store that is meant, and makes it if there is none.
     pub(crate) fn open_or_make(args: &StoreArgs, config: &Config) -> Result<Kept, Failure> {
-        Kept::at_path(&place(args, config)?)
+        Ok(Kept::at_path(&place(args, config)?)?.at_rest(config))
+    }
+
+    /// Writes nothing down that the configuration keeps out of the store.
+    fn at_rest(self, config: &Config) -> Kept {
+        let Some(kinds) = &config.layer.redact_at_rest else { return self };
+        let find = kinds.value.iter().map(|kind| kind.as_str().into()).collect();
+        Kept { engine: self.engine.redacting_at_rest(Redact { find, ..Redact::default() }), ..self }
     }
 
     /// Has summaries made where policies want them, if the configuration says by whom.
@@ -77,7 +85,7 @@ impl Kept {
             Ok(opened) => opened,
             Err(error) => return Ok(Err(format!("and the store {} cannot be used: {error}", path.display()))),
         };
-        let kept = Kept { engine: Engine::over(opened), waiting: Waiting::new()? };
+        let kept = Kept { engine: Engine::over(opened), waiting: Waiting::new()? }.at_rest(config);
         match kept.run(kept.engine.conversation(&kept.at(name))) {
             Err(failure) if failure.is_not_found() => Ok(Err(format!(
                 "and the store {} has no conversation {name:?}; `recto list` lists them",

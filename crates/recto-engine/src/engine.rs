@@ -181,7 +181,10 @@ impl<S: Store> Engine<S> {
 
     /// Says anew what a person calls a conversation, and what data of the host's goes with it.
     pub async fn describe(&self, at: &At, title: &str, meta: serde_json::Map<String, Value>) -> Result<(), Error> {
-        let (title, meta) = (title.into(), Value::Object(meta).to_string().into());
+        let (mut title, mut meta) = (Text::from(title), Text::from(Value::Object(meta).to_string()));
+        if let Some(rest) = self.rest_screen(&at.tenant).await? {
+            (title, meta) = (rest.text(&title).into(), rest.json(&meta).into());
+        }
         self.store().describe(&at.tenant, &at.conversation, title, meta).await?;
         self.inner.changed.notify_waiters();
         Ok(())

@@ -312,7 +312,7 @@ impl Policy {
                 return Err(Error::settings(what, "name every section once"));
             }
         }
-        self.redact.redactor()?;
+        self.redact.check()?;
         self.reduce.iter().try_for_each(Step::check)
     }
 

@@ -14,6 +14,7 @@ use crate::plan::{Plan, plan};
 use crate::policy::Policy;
 use crate::reader::Reader;
 use crate::receipt::Ticket;
+use crate::redact::Screen;
 use crate::request::Request;
 use crate::target::Target;
 use crate::tokens::Tokens;
@@ -42,7 +43,8 @@ impl fmt::Debug for Summaries<'_> {
 /// acknowledged, as a host would have done it.
 #[derive(Debug)]
 pub struct Replay<'a> {
-    log: &'a Log,
+    /// As the policy shows it, once for all calls.
+    log: Log,
     policy: &'a Policy,
     target: &'a Target,
     tools: Option<&'a Tools>,
@@ -74,8 +76,10 @@ impl<'a> Replay<'a> {
         let mut replies: Vec<Seq> = log.back_by(Role::Assistant).map(|entry| entry.seq).collect();
         replies.reverse();
         let reader = Reader::new("main");
+        let screen = Screen::of(&policy.redact).map(|screen| screen.keyed(log.screen().key()));
         Replay {
-            log,
+            // A policy that names what there isn't makes no page, and says so there.
+            log: screen.map_or_else(|_| log.clone(), |screen| log.clone().through(screen)),
             policy,
             target,
             tools: None,
@@ -164,7 +168,8 @@ impl<'a> Replay<'a> {
     /// its last message, or to an input.
     pub fn after_all(mut self, input: Option<&Counted>) -> Result<Compiled, Error> {
         self.by_ref().for_each(drop);
-        self.page(self.log, input)
+        let log = self.log.clone();
+        self.page(&log, input)
     }
 
     /// Plans, commits and compiles one page.

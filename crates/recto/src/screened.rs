@@ -24,11 +24,13 @@ impl Screened {
         let mut screened = Screened::default();
         if !request.log.is_shown_by(redact) {
             let screen = Screen::of(redact)?.keyed(request.log.screen().key());
-            let log = request.log.clone().through(screen);
-            screened.input = request.input.map(|input| log.shown_here(input));
-            screened.log = Some(log);
+            screened.log = Some(request.log.clone().through(screen));
         }
         let log = screened.log.as_ref().unwrap_or(request.log);
+        if screened.log.is_some() || !redact.is_nothing() {
+            // Whoever drafted it may have seen more.
+            screened.input = request.input.map(|input| log.shown_here(input));
+        }
         let (screen, counter) = (log.screen(), log.counter());
         if screen.is_over_prompts() {
             screened.fragments = request.fragments.and_then(|it| it.through(screen, counter));

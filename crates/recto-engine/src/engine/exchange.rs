@@ -252,6 +252,7 @@ impl<S: Store> Engine<S> {
     /// Appends what a client says, plans, records what was decided, and compiles the page. A conversation that doesn't
     /// end with the entry that it is to go behind is an error, and nothing is written.
     pub async fn begin(&self, at: &At, saying: Saying, call: &Call) -> Result<Beginning, Error> {
+        let call = &*self.call_at_rest(at, call).await?;
         let known = match &saying.behind {
             Behind::Nothing(opening) => {
                 Some(Warm::new(opening, call, self.screen(&at.tenant, &call.policy.redact).await?))

@@ -161,6 +161,7 @@ impl<S: Store> Engine<S> {
     /// Plans, records what was decided, compiles the page, and records that its call is open. What doesn't fit is an
     /// error, and nothing is recorded; so is a session that another call goes on with.
     pub async fn compile(&self, at: &At, call: &Call) -> Result<Compiled, Error> {
+        let call = &*self.call_at_rest(at, call).await?;
         let mut patience = Patience::default();
         for _ in 0..TRIES_MAX {
             let Made { planned, row, before, book, held } = self.make(at, call).await?;
@@ -194,7 +195,7 @@ impl<S: Store> Engine<S> {
 
     /// Plans and compiles the page as [`compile`](Engine::compile) would, and records nothing.
     pub async fn preview(&self, at: &At, call: &Call) -> Result<Compiled, Error> {
-        Ok(self.make(at, call).await?.planned.compiled?)
+        Ok(self.make(at, &*self.call_at_rest(at, call).await?).await?.planned.compiled?)
     }
 
     /// Records that a call was answered: its turn, what was said with it, and what came of it, all at once.

@@ -2,11 +2,13 @@
 
 use super::{Append, At, BATCH_ENTRIES_MAX, Engine, TRIES_MAX, now, too_busy};
 use crate::body;
+use crate::call::Call;
 use crate::error::{Error, Kind};
 use crate::store::{Batch, NewRow, Record, RecordKind, Store, Tenant};
 use recto::digest::Digest;
 use recto::redact::{Redact, Screen, Secrets};
 use recto::{Count, Entry};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// What the record is called that remembers them.
@@ -132,6 +134,19 @@ impl<S: Store> Engine<S> {
             Some(redact) => Ok(Some(self.screen(tenant, redact).await?)),
             None => Ok(None),
         }
+    }
+
+    /// A call as it is written down: what it says beside its history is kept for its page to be made again.
+    pub(super) async fn call_at_rest<'c>(&self, at: &At, call: &'c Call) -> Result<Cow<'c, Call>, Error> {
+        let Some(screen) = self.rest_screen(&at.tenant).await? else { return Ok(Cow::Borrowed(call)) };
+        let mut kept = call.clone();
+        kept.input = kept.input.map(|input| screen.kept(input));
+        if screen.is_over_prompts() {
+            kept.fragments.iter_mut().for_each(|it| it.content = screen.text(&it.content).into());
+            kept.tools.iter_mut().for_each(|it| *it = screen.json(it).into());
+            kept.format = kept.format.map(|format| screen.json(&format).into());
+        }
+        Ok(Cow::Owned(kept))
     }
 
     /// Entries as they are written down.

@@ -15,6 +15,7 @@ mod forward;
 mod kill;
 mod port;
 mod processes;
+mod redaction;
 mod sessions;
 mod sqlite;
 mod subprocess;

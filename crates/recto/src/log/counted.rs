@@ -171,6 +171,18 @@ impl Counted {
         Some(&self.entry.extra).filter(|_| self.shown.parts.is_none() && !self.shown.hides_extra)
     }
 
+    /// Returns the fact as far as it is shown; a record of the host's in which something is hidden is left out.
+    pub fn seen(&self) -> Entry {
+        Entry {
+            parts: self.shown().clone(),
+            author: self.author().cloned(),
+            extra: self.extra().cloned().unwrap_or_default(),
+            meta: if self.shown.hides_meta { Map::new() } else { self.entry.meta.clone() },
+            redactions: Vec::new(),
+            ..self.entry.clone()
+        }
+    }
+
     /// Returns its words with everything left out that was found or marked, of every kind and whoever reads it: what may
     /// be looked through and quoted beside the log.
     pub fn searchable(&self) -> String {

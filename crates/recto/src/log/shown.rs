@@ -14,6 +14,7 @@ pub(super) struct Shown {
     /// Whether these were looked for only now.
     pub(super) is_late: bool,
     pub(super) hides_extra: bool,
+    pub(super) hides_meta: bool,
     hides_author: bool,
 }
 
@@ -24,7 +25,8 @@ impl Shown {
         let beside = screen.beside(entry, words.as_ref().unwrap_or(&entry.parts));
         let hides_author = entry.author.as_ref().is_some_and(|author| screen.hides(entry, author));
         let hides_extra = screen.hides_in(entry, &entry.extra);
-        Shown { parts: beside.or(words), kinds, is_late: false, hides_extra, hides_author }
+        let hides_meta = screen.hides_in(entry, &entry.meta);
+        Shown { parts: beside.or(words), kinds, is_late: false, hides_extra, hides_meta, hides_author }
     }
 
     /// Whether a field beside the parts is not shown.

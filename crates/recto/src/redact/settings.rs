@@ -85,6 +85,14 @@ impl Redact {
         self.find.is_empty() && self.patterns.is_empty()
     }
 
+    /// Checks that there is everything that it names, and that its patterns can be read.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        let is_known = |name: &Text| matches!(&**name, "secrets" | "personal" | "all");
+        let is_plain = self.patterns.is_empty() && self.find.iter().chain(&self.spare).all(is_known);
+        // Most name a group, and every page asks.
+        if is_plain { Ok(()) } else { self.redactor().map(drop) }
+    }
+
     /// Returns the detectors that it names; a name or a pattern that can't be read is an error.
     pub fn redactor(&self) -> Result<Redactor, Error> {
         let mut redactor = self.find.iter().try_fold(Redactor::none(), |redactor, name| redactor.with(name))?;

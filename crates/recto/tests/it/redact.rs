@@ -5,6 +5,8 @@
 mod corpus;
 mod laws;
 mod made_up;
+mod measured;
+mod pages;
 
 use made_up::{jwt, letters, pem};
 use recto::redact::{Found, Kind, Pattern, Redactor};
