@@ -48,6 +48,8 @@ pub(crate) struct Layer {
     pub(crate) reserve: Option<Set<Tokens>>,
     pub(crate) policy: Option<Set<String>>,
     pub(crate) store: Option<Set<String>>,
+    /// What is not even written to the store.
+    pub(crate) redact_at_rest: Option<Set<Vec<String>>>,
     pub(crate) colour: Option<Set<Colour>>,
     /// Providers, in the order in which they are asked for a model.
     pub(crate) upstreams: Vec<UpstreamLayer>,
@@ -148,6 +150,7 @@ impl Layer {
             reserve: self.reserve.or(lower.reserve),
             policy: self.policy.or(lower.policy),
             store: self.store.or(lower.store),
+            redact_at_rest: self.redact_at_rest.or(lower.redact_at_rest),
             colour: self.colour.or(lower.colour),
             upstreams: UpstreamLayer::all_over(self.upstreams, lower.upstreams),
             programs,

@@ -7,6 +7,7 @@ use crate::failure::Failure;
 use crate::{interrupt, talk};
 use recto::edit::Handle;
 use recto::note::{Note, Subject};
+use recto::redact::Redact;
 use recto_engine::store::any::Any;
 #[cfg(feature = "postgres")]
 use recto_engine::store::postgres::{Postgres, Settings};
@@ -52,13 +53,20 @@ impl Kept {
     pub(crate) fn open(args: &StoreArgs, config: &Config) -> Result<Kept, Failure> {
         match place(args, config)? {
             Location::File(path) if !path.exists() => Err(missing(&path)),
-            place => Kept::open_at(&place),
+            place => Ok(Kept::open_at(&place)?.at_rest(config)),
         }
     }
 
     /// Opens the store that is meant, and makes it if there is none.
     pub(crate) fn open_or_make(args: &StoreArgs, config: &Config) -> Result<Kept, Failure> {
-        Kept::open_at(&place(args, config)?)
+        Ok(Kept::open_at(&place(args, config)?)?.at_rest(config))
+    }
+
+    /// Writes nothing down that the configuration keeps out of the store.
+    fn at_rest(self, config: &Config) -> Kept {
+        let Some(kinds) = &config.layer.redact_at_rest else { return self };
+        let find = kinds.value.iter().map(|kind| kind.as_str().into()).collect();
+        Kept { engine: self.engine.redacting_at_rest(Redact { find, ..Redact::default() }), ..self }
     }
 
     /// Has summaries made where policies want them, if the configuration says by whom.
@@ -97,7 +105,7 @@ impl Kept {
             Ok(opened) => opened,
             Err(failure) => return Ok(Err(format!("and the store {place} cannot be used: {}", failure.parts().1))),
         };
-        let kept = Kept { engine: Engine::over(opened), waiting };
+        let kept = Kept { engine: Engine::over(opened), waiting }.at_rest(config);
         match kept.run(kept.engine.conversation(&kept.at(name))) {
             Err(failure) if failure.is_not_found() => {
                 Ok(Err(format!("and the store {place} has no conversation {name:?}; `recto list` lists them")))

@@ -7,8 +7,9 @@ use crate::error::{Error, Kind};
 use crate::store::{LARGE_BYTES_MIN, NewRow, Remains, Row};
 use recto::digest::Digest;
 use recto::entry::{Erased, Media, Part, Piece, Text};
-use recto::log::{Counted, Log};
-use recto::{Count, Entry, Seq, Tokens};
+use recto::log::{Counted, Kept, Log};
+use recto::redact::{Findings, Screen, Secrets};
+use recto::{Count, Entry, Seq, Tokenizer, Tokens};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -19,36 +20,47 @@ struct Body {
     /// Where large texts stood: part, piece, digest.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     large: Vec<(usize, usize, Digest)>,
+    /// What was found in it when it was written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    found: Option<Findings>,
 }
 
 /// Writes an entry down, with what was worked out about it.
 pub(crate) fn written(counted: &Counted) -> NewRow {
     let entry = counted.original().clone();
     let whole = text_of(&entry);
-    let (body, large) = apart(&entry, whole.len());
+    let findings = counted.findings();
+    let (body, large) = apart(&entry, whole.len(), findings);
+    let found = serde_json::to_string(findings).expect("places are plain data");
     let erased = entry.erased;
     NewRow {
         seq: None,
-        cost: counted.cost,
+        cost: counted.said_cost(),
         counts: counted.counts(),
         hash: erased.map_or_else(|| Digest::of(whole.as_bytes()), |erased| erased.hash),
         bytes: erased.map_or(whole.len() as u64, |erased| erased.bytes),
-        body: body.unwrap_or_else(|| format!("{{\"entry\":{whole}}}")),
+        body: body.unwrap_or_else(|| format!("{{\"entry\":{whole},\"found\":{found}}}")),
         large,
         is_erased: erased.is_some(),
         entry,
     }
 }
 
-/// Counts entries as they will stand behind a log, and writes them down.
-pub(crate) fn counted(entries: Vec<Entry>, counter: &Arc<dyn Count>) -> Result<Vec<NewRow>, Error> {
-    let mut log = Log::counted_by(Shared(counter.clone()));
+/// Counts entries as they will stand behind a log that was told these secrets, and writes them down; returns what it was
+/// told then.
+pub(crate) fn counted(
+    entries: Vec<Entry>,
+    counter: &Arc<dyn Count>,
+    screen: Screen,
+    secrets: Secrets,
+) -> Result<(Vec<NewRow>, Secrets), Error> {
+    let mut log = Log::counted_by(Shared(counter.clone())).through(screen).knowing(secrets);
     let mut rows = Vec::with_capacity(entries.len());
     for entry in entries {
         let seq = log.append(entry)?;
         rows.push(written(log.get(seq).expect("it was just appended")));
     }
-    Ok(rows)
+    Ok((rows, log.secrets().clone()))
 }
 
 /// What identifies an entry's body.
@@ -58,11 +70,16 @@ pub(crate) fn hash_of(entry: &Entry) -> Digest {
 
 /// Reads an entry back.
 pub(crate) fn entry(row: &Row) -> Result<Entry, Error> {
+    Ok(parsed(row)?.0)
+}
+
+/// Reads an entry back, with what was found in it.
+fn parsed(row: &Row) -> Result<(Entry, Option<Findings>), Error> {
     let damaged = |why: String| Kind::Corrupt { what: format!("entry {}: {why}", row.seq) };
     let body: Body = serde_json::from_str(&row.body).map_err(|error| damaged(error.to_string()))?;
     let mut entry = body.entry;
     if body.large.is_empty() {
-        return Ok(entry);
+        return Ok((entry, body.found));
     }
     let mut parts = entry.parts.to_vec();
     for (part, piece, digest) in body.large {
@@ -72,24 +89,26 @@ pub(crate) fn entry(row: &Row) -> Result<Entry, Error> {
         *place.ok_or_else(|| damaged(format!("it has no part {part}")))? = text.clone();
     }
     entry.parts = parts.into();
-    Ok(entry)
+    Ok((entry, body.found))
 }
 
-/// Reads an entry back, counted as it was.
-pub(crate) fn read(row: &Row) -> Result<Arc<Counted>, Error> {
-    let counted = Counted::stored(row.seq, entry(row)?, &row.counts);
+/// Reads an entry back, counted as it was, as it is shown through a screen.
+pub(crate) fn read(row: &Row, screen: &Screen, counter: &dyn Count) -> Result<Arc<Counted>, Error> {
+    let (entry, findings) = parsed(row)?;
+    let counted = Counted::stored(row.seq, entry, Kept { counts: &row.counts, findings }, screen, counter);
     Ok(Arc::new(counted.map_err(|error| Kind::Corrupt { what: error.to_string() })?))
 }
 
 /// What identifies a row's body now; it must be the row's own hash. A body that can't be read is no entry's.
 pub(crate) fn hash_now(row: &Row) -> Digest {
-    read(row).map_or(Digest::default(), |counted| hash_of(counted.original()))
+    let counted = read(row, &Screen::default(), &Tokenizer::Bytes4);
+    counted.map_or(Digest::default(), |counted| hash_of(counted.original()))
 }
 
 /// What is left of a row when its words are erased.
 pub(crate) fn remains(row: &Row, counter: &Arc<dyn Count>) -> Result<Remains, Error> {
     let left = entry(row)?.without_words(Erased { bytes: row.bytes, hash: row.hash });
-    let rows = counted(vec![left], counter)?;
+    let (rows, _) = counted(vec![left], counter, Screen::default(), Secrets::default())?;
     let NewRow { body, counts, .. } = rows.into_iter().next().expect("one entry is one row");
     Ok(Remains { seq: row.seq, body, counts })
 }
@@ -113,7 +132,7 @@ fn text_of(entry: &Entry) -> String {
 }
 
 /// The body without its large texts, if there are any.
-fn apart(entry: &Entry, bytes: usize) -> (Option<String>, Vec<(Digest, Text)>) {
+fn apart(entry: &Entry, bytes: usize, findings: &Findings) -> (Option<String>, Vec<(Digest, Text)>) {
     if bytes < LARGE_BYTES_MIN {
         return (None, Vec::new());
     }
@@ -134,7 +153,8 @@ fn apart(entry: &Entry, bytes: usize) -> (Option<String>, Vec<(Digest, Text)>) {
     if places.is_empty() {
         return (None, Vec::new());
     }
-    let body = Body { entry: Entry { parts: parts.into(), ..entry.clone() }, large: places };
+    let body =
+        Body { entry: Entry { parts: parts.into(), ..entry.clone() }, large: places, found: Some(findings.clone()) };
     (Some(serde_json::to_string(&body).expect("an entry is plain data")), large)
 }
 

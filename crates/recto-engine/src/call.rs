@@ -14,10 +14,11 @@ use recto::note::Notes;
 use recto::page::{Message, Mode, Page};
 use recto::recall::Pick;
 use recto::receipt::{Fate, Receipt, Ticket};
+use recto::redact::Screen;
 use recto::request::{LastCall, Settled};
 use recto::tool::Tools;
 use recto::wire::Usage;
-use recto::{Count, Entry, Log, Policy, Reader, Request, Role, Seq, Session, Target, Tokens};
+use recto::{Entry, Log, Policy, Reader, Request, Role, Seq, Session, Target, Tokens};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -101,6 +102,7 @@ pub(crate) struct Recalled {
 pub(crate) struct Beside {
     call: Call,
     counter: Text,
+    screen: Screen,
     fragments: Option<Fragments>,
     tools: Option<Tools>,
     format: Option<ResponseFormat>,
@@ -157,55 +159,56 @@ impl Kept {
 
 impl Beside {
     /// Works it out for a conversation that knows nothing of it yet: all of it is written down as one text.
-    pub(crate) fn of(call: &Call, counter: &dyn Count) -> Result<Beside, Error> {
+    pub(crate) fn of(call: &Call, log: &Log) -> Result<Beside, Error> {
         let (mut kept, contents) = Kept::of(call, None);
         let texts: Vec<&Text> = contents.iter().map(|(_, text)| text).collect();
         let text: Text = json(&texts).into();
         let digest = Digest::of(text.as_bytes());
         kept.bundle = Some(digest);
-        Beside::counted(call, counter, None, kept, Some((digest, text)))
+        Beside::counted(call, log, None, kept, Some((digest, text)))
     }
 
     /// Works out what differs from this in a later call, and what has to be written down for that.
-    pub(crate) fn then(&self, call: &Call, counter: &dyn Count) -> Result<(Beside, Contents), Error> {
+    pub(crate) fn then(&self, call: &Call, log: &Log) -> Result<(Beside, Contents), Error> {
         let (kept, contents) = Kept::of(call, Some(self));
-        Ok((Beside::counted(call, counter, Some(self), kept, None)?, contents))
+        Ok((Beside::counted(call, log, Some(self), kept, None)?, contents))
     }
 
     fn counted(
         call: &Call,
-        counter: &dyn Count,
+        log: &Log,
         like: Option<&Beside>,
         kept: Kept,
         bundle: Option<(Digest, Text)>,
     ) -> Result<Beside, Error> {
-        let like = like.filter(|like| *like.counter == *counter.name());
+        let like = like.filter(|like| *like.counter == *log.counter().name() && like.screen == *log.screen());
         let fragments = match like.filter(|like| like.call.fragments == call.fragments) {
             Some(like) => like.fragments.clone(),
-            None => fragments(call, counter)?,
+            None => fragments(call, log)?,
         };
         let tools = match like.filter(|like| like.call.tools == call.tools) {
             Some(like) => like.tools.clone(),
-            None => tools(call, counter),
+            None => tools(call, log),
         };
         let settled = match like.filter(|like| like.call.policy == call.policy && like.call.target == call.target) {
             Some(like) => like.settled.clone(),
             None => Settled::of(&call.policy, &call.target),
         };
-        let (format, counter) = (format(call)?, counter.name().into());
+        let (format, counter, screen) = (format(call)?, log.counter().name().into(), log.screen().clone());
         let call = Call { marks: Vec::new(), input: None, ..call.clone() };
-        Ok(Beside { call, counter, fragments, tools, format, settled, kept, bundle })
+        Ok(Beside { call, counter, screen, fragments, tools, format, settled, kept, bundle })
     }
 
     /// Returns whether it is what a call says.
-    pub(crate) fn is_of(&self, call: &Call, counter: &dyn Count) -> bool {
+    pub(crate) fn is_of(&self, call: &Call, log: &Log) -> bool {
         let Beside { call: own, .. } = self;
         own.policy == call.policy
             && own.target == call.target
             && own.fragments == call.fragments
             && own.tools == call.tools
             && own.format == call.format
-            && *self.counter == *counter.name()
+            && *self.counter == *log.counter().name()
+            && self.screen == *log.screen()
     }
 
     /// Returns what a conversation has to have that knows nothing of it yet.
@@ -214,15 +217,20 @@ impl Beside {
     }
 }
 
-fn fragments(call: &Call, counter: &dyn Count) -> Result<Option<Fragments>, Error> {
-    Ok(match call.fragments.is_empty() {
-        true => None,
-        false => Some(Fragments::counted(call.fragments.clone(), counter)?),
-    })
+/// Counted as the log is, and seen as it is.
+fn fragments(call: &Call, log: &Log) -> Result<Option<Fragments>, Error> {
+    if call.fragments.is_empty() {
+        return Ok(None);
+    }
+    let fragments = Fragments::counted(call.fragments.clone(), log.counter())?;
+    let seen = log.screen().is_over_prompts().then(|| fragments.through(log.screen(), log.counter())).flatten();
+    Ok(Some(seen.unwrap_or(fragments)))
 }
 
-fn tools(call: &Call, counter: &dyn Count) -> Option<Tools> {
-    (!call.tools.is_empty()).then(|| Tools::counted(call.tools.iter().cloned(), counter))
+fn tools(call: &Call, log: &Log) -> Option<Tools> {
+    let tools = (!call.tools.is_empty()).then(|| Tools::counted(call.tools.iter().cloned(), log.counter()))?;
+    let seen = log.screen().is_over_prompts().then(|| tools.through(log.screen(), log.counter())).flatten();
+    Some(seen.unwrap_or(tools))
 }
 
 fn format(call: &Call) -> Result<Option<ResponseFormat>, Error> {
@@ -259,13 +267,13 @@ pub(crate) struct Before {
 
 impl<'c> Material<'c> {
     /// Counts what goes with a call.
-    pub(crate) fn of(calling: Calling<'c>, counter: &dyn Count, empty: &Log) -> Result<Material<'c>, Error> {
+    pub(crate) fn of(calling: Calling<'c>, log: &Log) -> Result<Material<'c>, Error> {
         let call = calling.call;
-        let input = call.input.clone().map(|input| empty.draft(input)).transpose()?;
-        let (own, tools, format) = (fragments(call, counter)?, tools(call, counter), format(call)?);
+        let input = call.input.clone().map(|input| log.draft(input)).transpose()?;
+        let (own, tools, format) = (fragments(call, log)?, tools(call, log), format(call)?);
         let fragments = match (own, calling.recalled) {
-            (Some(own), Some(recalled)) => Some(own.and(recalled.fragment.clone(), counter)?),
-            (None, Some(recalled)) => Some(Fragments::counted([recalled.fragment.clone()], counter)?),
+            (Some(own), Some(recalled)) => Some(own.and(recalled.fragment.clone(), log.counter())?),
+            (None, Some(recalled)) => Some(Fragments::counted([recalled.fragment.clone()], log.counter())?),
             (own, None) => own,
         };
         Ok(Material { calling, fragments, tools, format, settled: None, input })

@@ -9,6 +9,7 @@ mod live;
 mod pages;
 mod port;
 mod recalled;
+mod secrets;
 mod sessions;
 mod wanted;
 
@@ -19,20 +20,21 @@ use crate::session::Tasks;
 use crate::store::any::Any;
 use crate::store::sqlite::{Report, Sqlite};
 use crate::store::{
-    Appended, BATCH_ENTRIES_MAX, Batch, Commit, Conversation, ConversationId, DecisionRow, Decisions, Expect,
-    ForkPoint, NewConversation, ReaderName, ReaderRow, Row, State, Store, Tenant, Upto,
+    Appended, BATCH_ENTRIES_MAX, Commit, Conversation, ConversationId, DecisionRow, Decisions, Expect, ForkPoint,
+    NewConversation, ReaderName, ReaderRow, Row, State, Store, Tenant, Upto,
 };
 use crate::summarize::Summarizer;
 use recto::digest::Digest;
 use recto::edit::{Change, Decision, Edit, Reason};
 use recto::entry::{Millis, Text};
 use recto::log::Counted;
+use recto::redact::Redact;
 use recto::{Count, Entry, Seq, Span, Tokenizer, Tokens};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::{SystemTime, UNIX_EPOCH};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, OnceCell};
 
 pub use asked::Asked;
 pub use driven::{Driven, How};
@@ -111,6 +113,8 @@ pub struct Engine<S> {
     inner: Arc<Inner<S>>,
     /// Who makes summaries, if anybody does.
     summarizer: Option<Summarizer>,
+    /// What is not even written down.
+    at_rest: Option<Redact>,
 }
 
 struct Inner<S> {
@@ -126,11 +130,13 @@ struct Inner<S> {
     tasks: Arc<Tasks>,
     /// The conversations whose entries are being made findable.
     indexing: recalled::Indexing,
+    /// What the store has drawn for the placeholders of secrets, once it was asked for.
+    secret: OnceCell<Digest>,
 }
 
 impl<S> Clone for Engine<S> {
     fn clone(&self) -> Engine<S> {
-        Engine { inner: self.inner.clone(), summarizer: self.summarizer.clone() }
+        Engine { inner: self.inner.clone(), summarizer: self.summarizer.clone(), at_rest: self.at_rest.clone() }
     }
 }
 
@@ -145,6 +151,7 @@ impl<S: Store> Engine<S> {
     pub fn over(store: S) -> Engine<S> {
         Engine {
             summarizer: None,
+            at_rest: None,
             inner: Arc::new(Inner {
                 store,
                 changed: Notify::new(),
@@ -153,6 +160,7 @@ impl<S: Store> Engine<S> {
                 warmth: exchange::Warmth::default(),
                 tasks: Arc::default(),
                 indexing: recalled::Indexing::default(),
+                secret: OnceCell::new(),
             }),
         }
     }
@@ -164,7 +172,8 @@ impl<S: Store> Engine<S> {
 
     /// Makes a conversation; one of this name that exists is an error.
     pub async fn open(&self, at: &At, opening: Opening) -> Result<Conversation, Error> {
-        self.store().create(&at.tenant, new_conversation(at.conversation.clone(), opening)).await
+        let new = self.new_conversation(at, opening).await?;
+        self.store().create(&at.tenant, new).await
     }
 
     /// Returns a conversation's row; one that was erased is an error.
@@ -178,7 +187,10 @@ impl<S: Store> Engine<S> {
 
     /// Says anew what a person calls a conversation, and what data of the host's goes with it.
     pub async fn describe(&self, at: &At, title: &str, meta: serde_json::Map<String, Value>) -> Result<(), Error> {
-        let (title, meta) = (title.into(), Value::Object(meta).to_string().into());
+        let (mut title, mut meta) = (Text::from(title), Text::from(Value::Object(meta).to_string()));
+        if let Some(rest) = self.rest_screen(&at.tenant).await? {
+            (title, meta) = (rest.text(&title).into(), rest.json(&meta).into());
+        }
         self.store().describe(&at.tenant, &at.conversation, title, meta).await?;
         self.inner.changed.notify_waiters();
         Ok(())
@@ -202,7 +214,7 @@ impl<S: Store> Engine<S> {
     /// Appends entries. When this returns, they are on disk.
     pub async fn append(&self, at: &At, append: Append) -> Result<Appended, Error> {
         let counter = self.counter_of(at).await?;
-        let batch = batch(append, &counter)?;
+        let batch = self.batch(at, append, &counter).await?;
         let appended = self.store().append(&at.tenant, &at.conversation, batch).await?;
         self.inner.changed.notify_waiters();
         Ok(appended)
@@ -224,10 +236,12 @@ impl<S: Store> Engine<S> {
         Ok(Arc::new(tokenizer))
     }
 
-    /// Reads entries in order, from a place on.
+    /// Reads entries in order, from a place on. What they show holds no secrets; their originals do.
     pub async fn read(&self, at: &At, from: Seq, rows: usize) -> Result<Vec<Arc<Counted>>, Error> {
         let rows: Vec<Row> = self.store().forth(&at.tenant, &at.conversation, from, rows).await?;
-        rows.iter().map(body::read).collect()
+        let (counter, screen) = (self.counter_of(at).await?, self.screen(&at.tenant, &Redact::nothing()).await?);
+        let screen = screen.strict();
+        rows.iter().map(|row| body::read(row, &screen, &*counter)).collect()
     }
 
     /// Forks a conversation behind an entry, or at its end. Nothing is copied.
@@ -241,7 +255,12 @@ impl<S: Store> Engine<S> {
         let from = ForkPoint { conversation: at.conversation.clone(), upto: upto.or_else(|| parent.tally.head()) };
         let Conversation { tokenizer, title, meta, .. } = parent;
         let new = NewConversation { id: new.into(), tokenizer, title, meta, at: now(), from: Some(from) };
-        self.store().create(&at.tenant, new).await
+        let told = self.remembered(at).await?.secrets;
+        let made = self.store().create(&at.tenant, new).await?;
+        if !told.is_empty() {
+            self.remember(&At { conversation: made.id.clone(), ..at.clone() }, &told).await?;
+        }
+        Ok(made)
     }
 
     /// Returns the decisions of a reader after one of them, and what was taken back, in order.
@@ -335,6 +354,18 @@ impl<S: Store> Engine<S> {
         Ok(())
     }
 
+    /// A conversation that is about to be made. Its title is read by many, so it holds no secrets.
+    async fn new_conversation(&self, at: &At, opening: Opening) -> Result<NewConversation, Error> {
+        let screen = self.screen(&at.tenant, &Redact::nothing()).await?.strict();
+        let (title, meta) = (screen.text(&opening.title).into(), Value::Object(opening.meta).to_string());
+        let meta = match self.rest_screen(&at.tenant).await? {
+            Some(rest) => rest.json(&meta).into(),
+            None => meta.into(),
+        };
+        let tokenizer = opening.tokenizer.unwrap_or(Tokenizer::O200k).as_str().into();
+        Ok(NewConversation { id: at.conversation.clone(), tokenizer, title, meta, at: now(), from: None })
+    }
+
     async fn lens<'a>(&'a self, at: &'a At, reader: &'a ReaderName, upto: Upto) -> Result<Lens<'a, S>, Error> {
         Lens::open(self.store(), &at.tenant, &at.conversation, reader, upto).await
     }
@@ -354,17 +385,6 @@ impl Engine<Any> {
     }
 }
 
-fn new_conversation(id: ConversationId, opening: Opening) -> NewConversation {
-    NewConversation {
-        id,
-        tokenizer: opening.tokenizer.unwrap_or(Tokenizer::O200k).as_str().into(),
-        title: opening.title.into(),
-        meta: Value::Object(opening.meta).to_string().into(),
-        at: now(),
-        from: None,
-    }
-}
-
 /// What counts entries, by the name that a conversation has for it.
 fn counter_named(name: &str) -> Result<Arc<dyn Count>, Error> {
     let tokenizer: Tokenizer =
@@ -381,20 +401,6 @@ fn tokenizer(conversation: &Conversation) -> Result<Tokenizer, Error> {
     let (id, name) = (conversation.id.as_str(), &*conversation.tokenizer);
     let what = || format!("conversation {id:?} is counted by {name:?}");
     Ok(name.parse().map_err(|_| Kind::Corrupt { what: what() })?)
-}
-
-/// Writes entries down, under the caller's key.
-fn batch(append: Append, counter: &Arc<dyn Count>) -> Result<Batch, Error> {
-    if append.entries.len() > BATCH_ENTRIES_MAX {
-        let what = format!("{} entries in one append; at most {BATCH_ENTRIES_MAX} are taken", append.entries.len());
-        return Err(Kind::TooLarge { what }.into());
-    }
-    let rows = body::counted(append.entries, counter)?;
-    let key = append.key.map(|key| {
-        let hashes: String = rows.iter().map(|row| row.hash.to_string()).collect();
-        (key, Digest::of(hashes.as_bytes()))
-    });
-    Ok(Batch { key, ..Batch::new(append.expect, rows, now()) })
 }
 
 fn too_busy() -> Error {

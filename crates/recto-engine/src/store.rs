@@ -287,6 +287,12 @@ pub trait Store: Send + Sync + 'static {
         std::future::ready(Ok(vec![Posting::default(); terms.len()]))
     }
 
+    /// Returns something that was drawn at random when the store was made, and that stays: nobody outside can know it. A
+    /// store that draws nothing has placeholders by which a guess at what they stand for can be told from another.
+    fn secret(&self) -> impl Future<Output = Result<Digest, Error>> + Send {
+        async { Ok(Digest::default()) }
+    }
+
     /// Adds a key. One of this name is an error of kind *exists*, also after it was revoked.
     fn add_key(&self, key: AccessKey) -> impl Future<Output = Result<(), Error>> + Send;
 

@@ -12,7 +12,7 @@ use crate::upstream::Upstream;
 use recto::digest::Digest;
 use recto::entry::Text;
 use recto::note::{Input, Note, Subject, Want, default_prompt};
-use recto::redact::Redactor;
+use recto::redact::Screen;
 use recto::{Request, Target, Tokens};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -224,8 +224,9 @@ impl Summarizer {
     /// Returns what a model is told to make a summary, without any secrets; `None` if the words are not those that it
     /// was wanted for any more, or nobody knows the prompt.
     pub fn input(&self, want: &Want, request: &Request<'_>) -> Option<Input> {
-        let redactor = Redactor::secrets();
-        want.input(request, &self.prompt(want)?, &|text| redactor.redact(text))
+        // Beside what its page would not show: whoever condenses it may be somebody else.
+        let screen = Screen::of(&request.policy.redact).ok()?.keyed(request.log.screen().key()).strict();
+        want.input(request, &self.prompt(want)?, &|text| screen.text(text))
     }
 
     /// Asks for a summary, of one model after the other, and returns what came of it and what it cost. Nothing is kept:

@@ -7,6 +7,7 @@ use crate::body;
 use crate::error::Error;
 use crate::store::{Back, Conversation, ConversationId, ROWS_MAX, Row, Store, Tenant};
 use recto::log::{Counted, Known, Missing, Newest, Tally};
+use recto::redact::{Screen, Secrets};
 use recto::{Count, Log, Role, Seq, Tokens};
 use std::sync::Arc;
 
@@ -23,6 +24,9 @@ pub(crate) struct Window<'s, S> {
     tenant: &'s Tenant,
     id: &'s ConversationId,
     counter: Arc<dyn Count>,
+    screen: Arc<Screen>,
+    /// What was told in it that is a secret.
+    secrets: Secrets,
     known: Known,
     /// All strands were read down to here.
     frontier: Option<Seq>,
@@ -38,6 +42,7 @@ impl<'s, S: Store> Window<'s, S> {
         conversation: &'s Conversation,
         head: Option<Seq>,
         counter: Arc<dyn Count>,
+        (screen, secrets): (Screen, Secrets),
         tokens: Tokens,
     ) -> Result<Window<'s, S>, Error> {
         let id = &conversation.id;
@@ -48,7 +53,9 @@ impl<'s, S: Store> Window<'s, S> {
         };
         let known = Known { tally, ..Known::default() };
         let tokens = Tokens(tokens.0.saturating_add(tokens.0 / MARGIN));
-        let mut window = Window { store, tenant, id, counter, known, frontier: None, rows: FIRST_ROWS, tokens };
+        let screen = Arc::new(screen);
+        let (frontier, rows) = (None, FIRST_ROWS);
+        let mut window = Window { store, tenant, id, counter, screen, secrets, known, frontier, rows, tokens };
         if window.known.tally.head().is_some() {
             window.read_all_strands().await?;
         }
@@ -71,7 +78,8 @@ impl<'s, S: Store> Window<'s, S> {
 
     /// Returns the part of the log that was read so far, as it was when `head` was its newest entry.
     pub(crate) fn log(&self, head: Option<Seq>) -> Log {
-        let log = Log::partial(self.counter.clone(), self.known.clone());
+        let log = Log::partial(self.counter.clone(), self.screen.clone(), self.known.clone());
+        let log = log.knowing(self.secrets.clone());
         if log.head() == head { log } else { log.until(head) }
     }
 
@@ -110,7 +118,7 @@ impl<'s, S: Store> Window<'s, S> {
         for some in seqs.chunks(ROWS_MAX) {
             let rows = self.store.rows(self.tenant, self.id, some.to_vec()).await?;
             for row in &rows {
-                self.known.entries.insert(row.seq, body::read(row)?);
+                self.known.entries.insert(row.seq, body::read(row, &self.screen, &*self.counter)?);
             }
             let absent = some.iter().filter(|seq| !self.known.entries.contains_key(seq));
             self.known.absent.extend(absent.copied().collect::<Vec<_>>());
@@ -166,7 +174,8 @@ impl<'s, S: Store> Window<'s, S> {
             return Ok(());
         }
         let fresh = rows.iter().rev().filter(|row| lowest.is_none_or(|lowest| row.seq < lowest));
-        let mut entries: Vec<Arc<Counted>> = fresh.map(|row| body::read(row)).collect::<Result<_, _>>()?;
+        let read = |row: &&Row| body::read(row, &self.screen, &*self.counter);
+        let mut entries: Vec<Arc<Counted>> = fresh.map(read).collect::<Result<_, _>>()?;
         entries.append(&mut newest.entries);
         *newest = Newest { below: before.strands().get(strand).cloned(), entries };
         Ok(())

@@ -11,6 +11,7 @@ use crate::plan::{Plan, READ_ROOMS_MAX, plan, plan_seeing};
 use crate::reader::Decided;
 use crate::receipt::{FragmentFate, FragmentRow, Ledger, Overflow, Receipt};
 use crate::request::{Budget, Request};
+use crate::screened::Screened;
 use crate::target::EditsPast;
 use crate::tokens::Tokens;
 use crate::view::{Purpose, View};
@@ -26,11 +27,14 @@ pub struct Compiled {
 
 /// Compiles the page that the reader's decisions ask for. What doesn't fit is an error with the whole breakdown.
 pub fn compile(request: &Request<'_>) -> Result<Compiled, Error> {
-    compile_with(request, &[])
+    let screened = Screened::of(request)?;
+    compile_with(&screened.request(request), &[])
 }
 
 /// Plans, then compiles with the plan's own edits; for hosts that keep no decisions.
 pub fn compile_once(request: &Request<'_>) -> Result<Compiled, Error> {
+    let screened = Screened::of(request)?;
+    let request = &screened.request(request);
     let plan = plan(request)?;
     let compiled = compile_with(request, &plan.edits)?;
     Ok(compiled.told(plan))
@@ -39,6 +43,8 @@ pub fn compile_once(request: &Request<'_>) -> Result<Compiled, Error> {
 /// Plans, and compiles the page if nothing is proposed, looking at the log only once. Else the host commits the edits, and
 /// compiles then.
 pub fn plan_or_compile(request: &Request<'_>) -> Result<(Plan, Option<Compiled>), Error> {
+    let screened = Screened::of(request)?;
+    let request = &screened.request(request);
     let (plan, seen) = plan_seeing(request)?;
     let Some(view) = seen else { return Ok((plan, None)) };
     let decided = Decided { reader: request.reader, more: &[] };

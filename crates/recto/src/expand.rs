@@ -42,6 +42,7 @@ use crate::plan::READ_ROOMS_MAX;
 use crate::policy::Step;
 use crate::reader::Decided;
 use crate::request::Request;
+use crate::screened::Screened;
 use crate::session::Session;
 use crate::target::EditsPast;
 use crate::tokens::Tokens;
@@ -142,6 +143,12 @@ pub struct Expansion {
 
 /// Says what would show again what is asked for, or why that can't be done. Nothing changes.
 pub fn expand(request: &Request<'_>, ask: &Ask) -> Result<Expansion, Refusal> {
+    // A policy that names what there isn't makes no page either, and says so there.
+    let screened = Screened::of(request).unwrap_or_default();
+    expand_seen(&screened.request(request), ask)
+}
+
+fn expand_seen(request: &Request<'_>, ask: &Ask) -> Result<Expansion, Refusal> {
     let handle = resolve(request, ask.what)?;
     let entry = entry_of(request, handle)?;
     if !has_body(entry) {

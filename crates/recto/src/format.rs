@@ -2,6 +2,7 @@
 
 use crate::entry::Text;
 use crate::error::Error;
+use crate::redact::Screen;
 use crate::wire::json::Fields;
 use crate::wire::{Wire, accepted};
 use serde::Deserialize;
@@ -60,6 +61,17 @@ impl ResponseFormat {
                 Ok(Some(ResponseFormat::Schema { name: SCHEMA.into(), schema: json.into(), strict: None }))
             }
             _ => Err(wrong("neither a known type nor a schema".into())),
+        }
+    }
+
+    /// Returns it as it is seen through a screen; `None` where that is no other.
+    pub(crate) fn through(&self, screen: &Screen) -> Option<ResponseFormat> {
+        let ResponseFormat::Schema { name, schema, strict } = self else { return None };
+        match screen.json(schema) {
+            std::borrow::Cow::Borrowed(_) => None,
+            std::borrow::Cow::Owned(shown) => {
+                Some(ResponseFormat::Schema { name: name.clone(), schema: shown.into(), strict: *strict })
+            }
         }
     }
 

@@ -5,8 +5,10 @@ use crate::entry::{Part, Role, Text};
 use crate::error::Error;
 use crate::forging::{Delimiters, Woven};
 use crate::log::{cost_of, digest_of};
+use crate::redact::Screen;
 use crate::tokens::{Count, Tokens};
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// A prompt piece: recomputed by the host and sent with every page, never stored as history.
@@ -119,6 +121,8 @@ impl Fragment {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fragments {
     list: Arc<[Rendered]>,
+    /// What they are seen through, and how many of them hold placeholders.
+    screen: Option<(Arc<Screen>, usize)>,
 }
 
 /// A fragment as it stands on a page.
@@ -140,8 +144,7 @@ impl Fragments {
     /// Counts and renders fragments; two of one name are an error.
     pub fn counted(fragments: impl IntoIterator<Item = Fragment>, counter: &dyn Count) -> Result<Fragments, Error> {
         let fragments: Vec<Fragment> = fragments.into_iter().collect();
-        let fences = fragments.iter().filter_map(Fragment::fence);
-        let delimiters = fences.fold(Delimiters::default(), |known, fence| known.with_fence(fence));
+        let delimiters = delimiters(&fragments);
         let mut list: Vec<Rendered> = Vec::new();
         for fragment in fragments {
             if list.iter().any(|other| other.fragment.id == fragment.id) {
@@ -155,18 +158,36 @@ impl Fragments {
 
     /// Fragments whose names differ, in this order.
     pub(crate) fn of(list: Vec<Rendered>) -> Fragments {
-        Fragments { list: list.into() }
+        Fragments { list: list.into(), screen: None }
     }
 
     /// Returns the same and one more; two of one name are an error.
     pub fn and(&self, fragment: Fragment, counter: &dyn Count) -> Result<Fragments, Error> {
-        let more = Fragments::counted([fragment], counter)?;
-        let is_known = |it: &&Rendered| more.list.iter().any(|other| other.fragment.id == it.fragment.id);
-        if let Some(twice) = self.list.iter().find(is_known) {
-            let what = format!("two fragments are called {:?}", &*twice.fragment.id);
-            return Err(Error::settings(what, "give every fragment an id of its own"));
+        let all = self.list.iter().map(|it| it.fragment.clone()).chain([fragment]);
+        Fragments::counted(all, counter)
+    }
+
+    /// Returns them as they are seen through a screen; `None` where they are seen through it already.
+    pub fn through(&self, screen: &Screen, counter: &dyn Count) -> Option<Fragments> {
+        if self.screen.as_ref().is_some_and(|(known, _)| **known == *screen) {
+            return None;
         }
-        Ok(Fragments { list: self.list.iter().chain(more.list.iter()).cloned().collect() })
+        let delimiters = delimiters(self.list.iter().map(|it| &it.fragment));
+        let mut redacted = 0;
+        let shown = |it: &Rendered| match screen.text(&it.fragment.content) {
+            Cow::Borrowed(_) => it.clone(),
+            Cow::Owned(content) => {
+                redacted += 1;
+                let fragment = Fragment { content: content.into(), ..it.fragment.clone() };
+                Rendered::of(fragment, counter, &delimiters)
+            }
+        };
+        let list = self.list.iter().map(shown).collect();
+        Some(Fragments { list, screen: Some((Arc::new(screen.clone()), redacted)) })
+    }
+
+    pub(crate) fn redacted(&self) -> usize {
+        self.screen.as_ref().map_or(0, |(_, redacted)| *redacted)
     }
 
     /// Returns the fragments, in the order they were given.
@@ -182,6 +203,12 @@ impl Fragments {
         });
         hasher.finish()
     }
+}
+
+/// What stands for structure around fragments.
+fn delimiters<'f>(fragments: impl IntoIterator<Item = &'f Fragment>) -> Delimiters {
+    let fences = fragments.into_iter().filter_map(Fragment::fence);
+    fences.fold(Delimiters::default(), |known, fence| known.with_fence(fence))
 }
 
 impl Rendered {

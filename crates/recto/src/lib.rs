@@ -44,6 +44,7 @@ pub mod fragment; // prompt pieces the host supplies at each call
 pub mod block; // tagged messages, made from data
 pub mod policy; // which passes run, as data
 pub mod request; // everything plan and compile may look at
+mod screened; // the same, as its policy lets it be seen
 pub mod context; // a conversation with its prompt and data, as one immutable value
 pub mod calibration; // how a provider's count relates to ours
 pub mod target; // facts about models

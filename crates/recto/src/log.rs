@@ -7,15 +7,19 @@
 
 mod counted;
 mod partial;
+mod shown;
 mod tally;
 
 use crate::entry::{Entry, Lane, Part, Role, Section, Seq, Span};
 use crate::error::Error;
+use crate::redact::{Redact, Screen, Secrets};
 use crate::tokens::{Count, Tokens};
-pub use counted::{Counted, IMAGE_TOKENS, MEDIA_BYTES_PER_TOKEN};
+use counted::Lens;
+pub use counted::{Counted, IMAGE_TOKENS, Kept, MEDIA_BYTES_PER_TOKEN};
 pub(crate) use counted::{cost_of, digest_of};
 pub(crate) use partial::Notes;
 pub use partial::{Known, Missing, Newest};
+use std::borrow::Cow;
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub};
 use std::sync::Arc;
@@ -59,6 +63,11 @@ impl Sub for Sums {
 #[derive(Clone, Debug)]
 pub struct Log {
     counter: Arc<dyn Count>,
+    screen: Arc<Screen>,
+    /// What was told in it that is a secret.
+    secrets: Arc<Secrets>,
+    /// Whether something was found in it that a screen could hide.
+    has_found: bool,
     strands: Vec<Strand>,
     head: Option<Seq>,
     /// Of a part of a log, what is known of the rest.
@@ -150,7 +159,75 @@ struct Node {
 impl Log {
     /// Returns an empty log whose entries are counted by this tokenizer.
     pub fn counted_by(counter: impl Count + 'static) -> Log {
-        Log { counter: Arc::new(counter), strands: Vec::new(), head: None, unread: None }
+        Log {
+            counter: Arc::new(counter),
+            screen: Arc::default(),
+            secrets: Arc::default(),
+            has_found: false,
+            strands: Vec::new(),
+            head: None,
+            unread: None,
+        }
+    }
+
+    /// Returns the log as it is shown through a screen. Plan and compile do this by themselves for the policy that they
+    /// are given, anew at each call: a host that makes many calls of a long log does it once, when the log is empty.
+    #[must_use]
+    pub fn through(self, screen: Screen) -> Log {
+        if *self.screen == screen {
+            return self;
+        }
+        let screen = Arc::new(screen);
+        if !self.has_found && screen.redact().patterns.is_empty() {
+            return Log { screen, ..self };
+        }
+        self.shown_anew(screen)
+    }
+
+    /// Returns the log with secrets that are known from elsewhere: those that were told in what it goes on from.
+    #[must_use]
+    pub fn knowing(self, secrets: Secrets) -> Log {
+        Log { secrets: Arc::new(secrets), ..self }
+    }
+
+    /// Returns what stands between it and its readers.
+    pub fn screen(&self) -> &Screen {
+        &self.screen
+    }
+
+    /// Returns the secrets that were told in it so far.
+    pub fn secrets(&self) -> &Secrets {
+        &self.secrets
+    }
+
+    /// Returns something that was drafted for this log as it is shown here.
+    pub(crate) fn shown_here(&self, draft: &Counted) -> Counted {
+        draft.through(&self.lens())
+    }
+
+    /// Returns whether it is shown as a policy asks.
+    pub(crate) fn is_shown_by(&self, redact: &Redact) -> bool {
+        self.screen.redact() == redact
+    }
+
+    fn lens(&self) -> Lens<'_> {
+        Lens { counter: &*self.counter, screen: &self.screen }
+    }
+
+    fn shown_anew(self, screen: Arc<Screen>) -> Log {
+        let lens = Lens { counter: &*self.counter, screen: &screen };
+        let anew = |strand: &Strand| {
+            let nodes = std::iter::successors(strand.tip.as_deref(), |node| node.previous.as_deref());
+            let mut entries: Vec<Counted> = nodes.map(|node| node.counted.through(&lens)).collect();
+            let mut new = Strand { tip: None, ..strand.clone() };
+            while let Some(counted) = entries.pop() {
+                new.tip = Some(Arc::new(Node::on(new.tip.take(), Arc::new(counted), new.below.as_ref())));
+            }
+            new
+        };
+        let strands = self.strands.iter().map(anew).collect();
+        let unread = self.unread.as_ref().map(|unread| Arc::new(unread.through(&lens)));
+        Log { screen: screen.clone(), strands, unread, ..self }
     }
 
     /// Returns what counts its entries.
@@ -194,8 +271,14 @@ impl Log {
             self.strands.push(Strand::empty(section, lane, role, seq));
             self.strands.len() - 1
         });
-        let strand = &mut self.strands[at];
-        let counted = Arc::new(Counted::new(seq, entry, &*self.counter));
+        let lens = Lens { counter: &*self.counter, screen: &self.screen };
+        let mut secrets = Cow::Borrowed(&*self.secrets);
+        let counted = Counted::new(seq, entry, &lens, &mut secrets);
+        if let Cow::Owned(more) = secrets {
+            self.secrets = Arc::new(more);
+        }
+        self.has_found = self.has_found || counted.has_found();
+        let (strand, counted) = (&mut self.strands[at], Arc::new(counted));
         strand.tip = Some(Arc::new(Node::on(strand.tip.take(), counted, strand.below.as_ref())));
         self.head = Some(seq);
         Ok(seq)
@@ -208,7 +291,8 @@ impl Log {
         if entry.parts.iter().all(|part| matches!(part, Part::Text { text } if text.is_empty())) {
             return Err(Error::input("the input is empty").hinting("leave it out, or say something"));
         }
-        Ok(Counted::new(self.head.map_or(Seq(0), Seq::next), entry, &*self.counter))
+        let mut secrets = Cow::Borrowed(&*self.secrets);
+        Ok(Counted::new(self.head.map_or(Seq(0), Seq::next), entry, &self.lens(), &mut secrets))
     }
 
     /// Returns the log as it was when `head` was its newest entry; it shares everything with this one.
@@ -227,7 +311,7 @@ impl Log {
             strand.tip.as_ref().map(|tip| tip.counted.seq).or_else(below)
         };
         let head = strands.iter().filter_map(newest).max();
-        Log { counter: self.counter.clone(), strands, head, unread: self.unread.clone() }
+        Log { strands, head, ..self.clone() }
     }
 
     /// Returns what it holds, strand by strand.
@@ -331,7 +415,8 @@ impl Log {
 
 impl Node {
     fn on(previous: Option<Arc<Node>>, counted: Arc<Counted>, below: Option<&StrandTally>) -> Node {
-        let own = Sums { entries: 1, tokens: counted.cost };
+        // Whoever reads: what was said is the same for all.
+        let own = Sums { entries: 1, tokens: counted.said_cost() };
         let edge = counted.original().edge.then_some(counted.seq);
         let Some(parent) = previous else {
             let edge = edge.or_else(|| below?.edge);
@@ -460,7 +545,7 @@ fn check(entry: &Entry) -> Result<(), Error> {
     if let Some(twice) = ids.windows(2).find(|pair| pair[0] == pair[1]) {
         return refuse(format!("call id {:?} stands twice in one step", twice[0].as_str()));
     }
-    match entry.redactions.iter().find(|redaction| !counted::fits(redaction, &entry.parts)) {
+    match entry.redactions.iter().find(|redaction| !shown::fits(redaction, &entry.parts)) {
         Some(redaction) => refuse(format!("redaction {redaction:?} lies outside the text, or cuts a character")),
         None => Ok(()),
     }

@@ -414,7 +414,7 @@ impl Builder<'_, '_> {
         let note = item.note.as_ref().and_then(|note| note.text.clone()).map(|text| Part::Text { text });
         let parts = shown.filter_map(|(at, part)| rewritten(part, item.changed_part(at))).chain(note);
         let parts: Arc<[Part]> = parts.collect();
-        let author = entry.original().author.clone();
+        let author = entry.author().cloned();
         let digest = digest_of(entry.role(), author.as_deref(), &parts);
         Message { role: entry.role(), author, parts, seq: Some(entry.seq), cost, digest, extra: Map::new() }
     }
@@ -451,17 +451,15 @@ fn shaped(input: &Counted, view: &View<'_>, target: &Target) -> Message {
         return whole(input, None, view.overhead);
     }
     let cost: Tokens = parts.iter().map(|part| cost_of(part, view.counter)).sum();
-    Message { author: input.original().author.clone(), ..Message::of(input.role(), parts, cost + view.overhead) }
+    Message { author: input.author().cloned(), ..Message::of(input.role(), parts, cost + view.overhead) }
 }
 
 /// The message that shows an entry as it is.
 fn whole(entry: &Counted, seq: Option<Seq>, overhead: Tokens) -> Message {
-    let author = entry.original().author.clone();
+    let author = entry.author().cloned();
     let (parts, cost) = (entry.shown().clone(), entry.cost + overhead);
     let is_wires = |(name, _): &(&String, &Value)| Wire::ALL.iter().any(|wire| wire.name() == *name);
-    // What was redacted in parts may stand in other fields as well.
-    let fields = Some(&entry.original().extra).filter(|_| entry.original().redactions.is_empty());
-    let extra = fields.into_iter().flatten().filter(is_wires).map(|(name, value)| (name.clone(), value.clone()));
+    let extra = entry.extra().into_iter().flatten().filter(is_wires).map(|(name, value)| (name.clone(), value.clone()));
     Message { role: entry.role(), author, parts, seq, cost, digest: entry.digest, extra: extra.collect() }
 }
 

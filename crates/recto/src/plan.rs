@@ -10,6 +10,7 @@ use crate::reader::Decided;
 use crate::receipt::Warning;
 use crate::reduce::Candidate;
 use crate::request::Request;
+use crate::screened::Screened;
 use crate::target::EditsPast;
 use crate::tokens::Tokens;
 use crate::view::{Purpose, View};
@@ -32,7 +33,8 @@ pub struct Plan {
 
 /// Proposes what the page of the next call need not say any more.
 pub fn plan(request: &Request<'_>) -> Result<Plan, Error> {
-    Ok(plan_seeing(request)?.0)
+    let screened = Screened::of(request)?;
+    Ok(plan_seeing(&screened.request(request))?.0)
 }
 
 /// Plans, and returns the view that was planned with, if nothing is proposed: it is the one that compile would make.

@@ -12,6 +12,7 @@ use crate::fragment::Placement;
 use crate::item::Item;
 use crate::pays::Patience;
 use crate::recall::Recall;
+use crate::redact::Redact;
 use crate::select::Select;
 use crate::tokens::Tokens;
 use serde::{Deserialize, Serialize};
@@ -54,6 +55,9 @@ pub struct Policy {
     /// What may come back that has left the page; nothing does without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recall: Option<Recall>,
+    /// What of secrets and personal data is shown as placeholders.
+    #[serde(default, skip_serializing_if = "Redact::is_default")]
+    pub redact: Redact,
     /// When what may be reduced is reduced.
     #[serde(default)]
     pub apply: Apply,
@@ -261,6 +265,7 @@ impl Policy {
             prompts: Prompts::default(),
             forged: Forged::default(),
             recall: None,
+            redact: Redact::nothing(),
             apply: Apply::default(),
             patience: Patience::default(),
             reduce: Vec::new(),
@@ -297,6 +302,13 @@ impl Policy {
         self
     }
 
+    /// Shows secrets and personal data as placeholders.
+    #[must_use]
+    pub fn redacting(mut self, redact: Redact) -> Policy {
+        self.redact = redact;
+        self
+    }
+
     /// Adds a select pass of the host's own.
     #[must_use]
     pub fn selecting(mut self, pass: impl Select + 'static) -> Policy {
@@ -329,6 +341,7 @@ impl Policy {
             }
         }
         block::check(&self.blocks)?;
+        self.redact.check()?;
         self.reduce.iter().try_for_each(Step::check)
     }
 

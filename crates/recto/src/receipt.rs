@@ -2,6 +2,7 @@
 
 mod explain;
 mod fates;
+mod redacted;
 mod savings;
 
 use crate::cache::Money;
@@ -19,6 +20,7 @@ use crate::view::View;
 use serde::{Deserialize, Serialize};
 
 pub use crate::holding::Full;
+pub use redacted::Redacted;
 pub use savings::Savings;
 
 /// How many of the costliest items that can't go an overflow names.
@@ -52,6 +54,9 @@ pub struct Receipt {
     pub fragments: Vec<FragmentRow>,
     /// One row for every entry, or for a run of entries that were not read; together they cover the whole log.
     pub fates: Vec<FateRow>,
+    /// What is shown as placeholders.
+    #[serde(skip_serializing_if = "Redacted::is_empty")]
+    pub redacted: Redacted,
     /// What the host should know.
     pub warnings: Vec<Warning>,
     /// For acknowledging the call, and for compiling this page again.
@@ -496,6 +501,7 @@ impl Receipt {
             fragments,
             savings,
             fates,
+            redacted: Redacted::of(view, request),
             warnings: warnings(view, page, request, holding),
             ticket: Ticket {
                 reader: request.reader.name().clone(),

@@ -18,6 +18,7 @@ use crate::policy::Policy;
 use crate::reader::Reader;
 use crate::recall::{Shelf, beside, fragment};
 use crate::receipt::Ticket;
+use crate::redact::Screen;
 use crate::request::Request;
 use crate::target::Target;
 use crate::tokens::Tokens;
@@ -47,7 +48,8 @@ impl fmt::Debug for Summaries<'_> {
 /// acknowledged, as a host would have done it.
 #[derive(Debug)]
 pub struct Replay<'a> {
-    log: &'a Log,
+    /// As the policy shows it, once for all calls.
+    log: Log,
     policy: &'a Policy,
     target: &'a Target,
     tools: Option<&'a Tools>,
@@ -84,8 +86,10 @@ impl<'a> Replay<'a> {
         let mut replies: Vec<Seq> = log.back_by(Role::Assistant).map(|entry| entry.seq).collect();
         replies.reverse();
         let reader = Reader::new("main");
+        let screen = Screen::of(&policy.redact).map(|screen| screen.keyed(log.screen().key()));
         Replay {
-            log,
+            // A policy that names what there isn't makes no page, and says so there.
+            log: screen.map_or_else(|_| log.clone(), |screen| log.clone().through(screen)),
             policy,
             target,
             tools: None,
@@ -190,7 +194,8 @@ impl<'a> Replay<'a> {
     /// its last message, or to an input.
     pub fn after_all(mut self, input: Option<&Counted>) -> Result<Compiled, Error> {
         self.by_ref().for_each(drop);
-        self.page(self.log, input)
+        let log = self.log.clone();
+        self.page(&log, input)
     }
 
     /// Plans, commits and compiles one page.

@@ -262,6 +262,11 @@ impl<'a> Request<'a> {
         all.filter(|it| it.fragment.priority == Priority::Required && !it.is_empty())
     }
 
+    /// Returns what identifies the policy.
+    pub(crate) fn policy_digest(&self) -> Digest {
+        self.settled.map_or_else(|| self.policy.digest(), |settled| settled.policy)
+    }
+
     /// Returns what identifies everything but log, reader and previous page.
     pub(crate) fn inputs(&self) -> Digest {
         let own = self.settled.is_none().then(|| Settled::of(self.policy, self.target));

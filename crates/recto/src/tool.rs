@@ -3,6 +3,7 @@
 use crate::digest::{Digest, Hasher};
 use crate::entry::Text;
 use crate::error::Error;
+use crate::redact::Screen;
 use crate::tokens::{Count, Tokens};
 use crate::wire::json::{Fields, without_lone_surrogates};
 use crate::wire::write::{field, raw, separated, string};
@@ -24,6 +25,8 @@ pub struct Tools {
     pub cost: Tokens,
     /// What identifies them.
     pub digest: Digest,
+    /// What they are seen through, and how many of them hold placeholders.
+    screen: Option<(Arc<Screen>, usize)>,
 }
 
 /// A tool definition.
@@ -150,7 +153,33 @@ impl Tools {
         let list: Arc<[Tool]> = definitions.into_iter().map(Tool::parse).collect();
         let mut hasher = Hasher::new();
         list.iter().for_each(|tool| hasher.text(&tool.json));
-        Tools { cost: list.iter().map(|tool| counter.count(&tool.json)).sum(), digest: hasher.finish(), list }
+        let cost = list.iter().map(|tool| counter.count(&tool.json)).sum();
+        Tools { cost, digest: hasher.finish(), list, screen: None }
+    }
+
+    /// Returns them as they are seen through a screen; `None` where they are seen through it already.
+    pub fn through(&self, screen: &Screen, counter: &dyn Count) -> Option<Tools> {
+        if self.screen.as_ref().is_some_and(|(known, _)| **known == *screen) {
+            return None;
+        }
+        let mut redacted = 0;
+        let shown: Vec<Text> = self
+            .list
+            .iter()
+            .map(|tool| match screen.json(&tool.json) {
+                std::borrow::Cow::Borrowed(_) => tool.json.clone(),
+                std::borrow::Cow::Owned(json) => {
+                    redacted += 1;
+                    json.into()
+                }
+            })
+            .collect();
+        let tools = if redacted == 0 { self.clone() } else { Tools::counted(shown, counter) };
+        Some(Tools { screen: Some((Arc::new(screen.clone()), redacted)), ..tools })
+    }
+
+    pub(crate) fn redacted(&self) -> usize {
+        self.screen.as_ref().map_or(0, |(_, redacted)| *redacted)
     }
 
     /// Returns the definitions.

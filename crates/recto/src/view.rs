@@ -15,11 +15,13 @@ use crate::page::Page;
 use crate::policy::{AuthorRule, StatusRule};
 use crate::reader::Decided;
 use crate::receipt::{FateRow, Warning};
+use crate::redact::Screen;
 use crate::request::Request;
 use crate::select;
 use crate::session::Session;
 use crate::target::Target;
 use crate::tokens::{Count, Tokens};
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use expanded::{Expanded, Later};
@@ -58,6 +60,8 @@ pub struct View<'a> {
     pub(crate) session: Option<&'a Session>,
     /// The call that it is made for.
     pub(crate) turn: Turn,
+    /// What decisions are read through that another policy has made: it may have shown more.
+    pub(crate) screen: Option<&'a Screen>,
 }
 
 /// What a view is made for.
@@ -79,6 +83,7 @@ impl<'a> View<'a> {
         let too_many = window.too_many.clone();
         let mut view = join::join(window, request, decided, purpose);
         view.warnings.extend(too_many.into_iter().map(|what| Warning::TooMany { what: what.into() }));
+        view.screen = others(request, decided).then(|| request.log.screen());
         view.shape(request.target);
         view.select(request);
         view.tell(request);
@@ -203,8 +208,8 @@ impl<'a> View<'a> {
         for item in self.items.iter_mut().filter(|it| it.is_shown() && it.role() == Role::Assistant) {
             let entry = item.entry.original();
             let is_named = rules.authors == AuthorRule::Named;
-            let other = entry.author.as_ref().filter(|author| is_named && **author != *request.reader.name());
-            let note = (entry.status != Status::Sent).then(|| broken_off(entry));
+            let other = item.entry.author().filter(|author| is_named && **author != *request.reader.name());
+            let note = (entry.status != Status::Sent).then(|| broken_off(entry, request.log.screen()));
             let why = match (&note, other) {
                 (Some(_), _) => Reason::Status { status: entry.status },
                 (None, Some(author)) => Reason::Named { author: author.clone() },
@@ -277,6 +282,14 @@ impl<'a> View<'a> {
         }
     }
 
+    /// The text of a decision, as it may be seen.
+    fn seen(&self, text: &Text) -> Text {
+        match self.screen.map(|screen| screen.text(text)) {
+            Some(Cow::Owned(seen)) => seen.into(),
+            _ => text.clone(),
+        }
+    }
+
     /// Applies edits, in order; what a later expansion undoes is passed over. One that would break an item is skipped
     /// and named.
     pub(crate) fn apply<'e>(&mut self, edits: impl IntoIterator<Item = &'e Edit>) {
@@ -292,7 +305,8 @@ impl<'a> View<'a> {
                 Change::Replace { at, .. } | Change::Omit(at)
                     if matches!(edit.why, Reason::Summarized { .. }) && floor.is_none_or(|floor| at.seq >= floor) => {}
                 Change::Replace { at, .. } | Change::Omit(at) => {
-                    let text = if let Change::Replace { text, .. } = &edit.change { Some(text.clone()) } else { None };
+                    let text =
+                        if let Change::Replace { text, .. } = &edit.change { Some(self.seen(text)) } else { None };
                     let cost = text.as_ref().map_or(Tokens(0), |text| self.counter.count(text));
                     let (by, why) = (edit.by.clone(), edit.why.clone());
                     let changed = Changed { text, cost, by, why, is_edit: true };
@@ -306,7 +320,8 @@ impl<'a> View<'a> {
                     let Some(&place) = places.get(&at.seq) else { continue };
                     let part = PartAt { seq: at.seq, part: at.part.unwrap_or_default() };
                     if let Some(text) = text.as_ref().filter(|_| !expanded.after(nth).any_of(part)) {
-                        let (text, cost) = (Some(text.clone()), self.counter.count(text));
+                        let text = self.seen(text);
+                        let (cost, text) = (self.counter.count(&text), Some(text));
                         let (by, why) = (edit.by.clone(), edit.why.clone());
                         // Not an edit: once its time is over, the part may be reduced as if it stood there whole.
                         self.replace(part, place, Changed { text, cost, by, why, is_edit: false });
@@ -462,9 +477,18 @@ impl<'a> View<'a> {
 }
 
 /// What is told of an answer that was broken off.
-fn broken_off(entry: &Entry) -> String {
+/// Whether a policy has decided something that may have shown more than this one.
+fn others(request: &Request<'_>, decided: Decided<'_>) -> bool {
+    let decisions = decided.reader.decisions();
+    !request.policy.redact.is_nothing() && !decisions.is_empty() && {
+        let own = request.policy_digest();
+        decisions.iter().any(|it| it.policy != own)
+    }
+}
+
+fn broken_off(entry: &Entry, screen: &Screen) -> String {
     let what = if entry.status == Status::Cancelled { "[Generation cancelled]" } else { "[Generation failed]" };
     let reason = entry.meta.get("error").and_then(|reason| reason.as_str());
-    let reason = reason.map_or(String::new(), |reason| format!("\nReason: {reason}"));
+    let reason = reason.map_or(String::new(), |reason| format!("\nReason: {}", screen.text(reason)));
     format!("{what}{reason}")
 }

@@ -462,6 +462,10 @@ pub(crate) struct ExportArgs {
     #[arg(short, long, value_name = "OUT", value_hint = ValueHint::AnyPath)]
     pub(crate) output: Option<PathBuf>,
 
+    /// Show secrets and personal data as placeholders; such an export is for reading, not for importing.
+    #[arg(long)]
+    pub(crate) redacted: bool,
+
     #[command(flatten)]
     pub(crate) store: StoreArgs,
 

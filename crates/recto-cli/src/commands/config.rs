@@ -54,6 +54,7 @@ struct Defaults {
 #[derive(Serialize)]
 struct Kept {
     path: Value<Option<String>>,
+    redact_at_rest: Value<Option<Vec<String>>>,
 }
 
 #[derive(Serialize)]
@@ -181,7 +182,10 @@ impl Output {
                 reserve: maybe(layer.reserve),
                 policy: Value::of(policy_shown(&policy), &policy.origin),
             },
-            store: Kept { path: maybe(store.map(|it| Set { value: Location::shown(&it.value), origin: it.origin })) },
+            store: Kept {
+                path: maybe(store.map(|it| Set { value: Location::shown(&it.value), origin: it.origin })),
+                redact_at_rest: maybe(layer.redact_at_rest),
+            },
             server: ServerOutput::of(config.server()),
             output: Look { color: Value::of(Colour::name(colour), &origin) },
             upstream: config.upstreams().iter().map(UpstreamOutput::of).collect(),
@@ -199,7 +203,8 @@ impl Output {
 
     fn table(&self) -> String {
         let Defaults { model, wire, window, reserve, policy } = &self.defaults;
-        let path = &self.store.path;
+        let Kept { path, redact_at_rest } = &self.store;
+        let kinds = redact_at_rest.value.as_ref().map_or("nothing".into(), |kinds| kinds.join(", "));
         let tokens = |value: &Option<Tokens>, default: &str| match value {
             Some(Tokens(0)) => "0".into(),
             Some(tokens) => tokens.to_string(),
@@ -214,6 +219,7 @@ impl Output {
             row("defaults.reserve", &tokens(&reserve.value, "the model's"), &reserve.told),
             row("defaults.policy", &policy.value, &policy.told),
             row("store.path", path.value.as_deref().unwrap_or("none"), &path.told),
+            row("store.redact_at_rest", &kinds, &redact_at_rest.told),
             row("output.color", self.output.color.value, &self.output.color.told),
         ];
         let why = match self.chosen_by {

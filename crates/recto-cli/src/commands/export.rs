@@ -8,6 +8,7 @@ use crate::failure::{Failure, cannot_write};
 use crate::kept::Kept;
 use crate::progress::Progress;
 use crate::{interrupt, source, talk};
+use recto::redact::{Redact, Screen};
 use recto_engine::{ConversationId, Error, Tenant};
 use serde::Serialize;
 use std::fs;
@@ -32,10 +33,12 @@ pub(crate) fn run(args: &ExportArgs, config: &Config) -> Result<(), Failure> {
         source::check_apart(place, &[store.path().into()], "write to another file")?;
     }
     interrupt::promise_checks();
+    let redact = if args.redacted { Redact::everything() } else { Redact::nothing() };
+    let screen = kept.run(kept.engine.screen(&Tenant::default(), &redact))?;
     let exported = match (&args.name, to) {
-        (Some(name), Some(place)) => vec![one(&kept, name, Out::File(Draft::of(place)?, place.into()))?],
-        (Some(name), None) => vec![one(&kept, name, Out::Stdout(Vec::new()))?],
-        (None, place) => all(&kept, place.unwrap_or(Path::new(".")))?,
+        (Some(name), Some(place)) => vec![one(&kept, name, &screen, Out::File(Draft::of(place)?, place.into()))?],
+        (Some(name), None) => vec![one(&kept, name, &screen, Out::Stdout(Vec::new()))?],
+        (None, place) => all(&kept, &screen, place.unwrap_or(Path::new(".")))?,
     };
     if args.json {
         return talk::json(&Output { exported });
@@ -87,11 +90,11 @@ impl Out {
     }
 }
 
-fn one(kept: &Kept, name: &str, mut out: Out) -> Result<Row, Failure> {
+fn one(kept: &Kept, name: &str, screen: &Screen, mut out: Out) -> Result<Row, Failure> {
     kept.conversation(name)?;
     let mut failed: Option<Failure> = None;
     let put = |line: &str| {
-        out.line(line).map_err(|failure| {
+        out.line(&screen.json(line)).map_err(|failure| {
             failed = Some(failure);
             Error::from(recto::Error::input("the export can't be written"))
         })
@@ -105,7 +108,7 @@ fn one(kept: &Kept, name: &str, mut out: Out) -> Result<Row, Failure> {
     Ok(Row { conversation: name.into(), file, entries })
 }
 
-fn all(kept: &Kept, folder: &Path) -> Result<Vec<Row>, Failure> {
+fn all(kept: &Kept, screen: &Screen, folder: &Path) -> Result<Vec<Row>, Failure> {
     fs::create_dir_all(folder).map_err(|error| cannot_write(folder.display(), &error))?;
     let progress = Progress::on_stderr("conversations");
     let mut exported = Vec::new();
@@ -119,7 +122,7 @@ fn all(kept: &Kept, folder: &Path) -> Result<Vec<Row>, Failure> {
             interrupt::check()?;
             let name = conversation.id.as_str();
             let place = folder.join(file_name(name));
-            exported.push(one(kept, name, Out::File(Draft::of(&place)?, place.clone()))?);
+            exported.push(one(kept, name, screen, Out::File(Draft::of(&place)?, place.clone()))?);
             progress.step();
         }
     }

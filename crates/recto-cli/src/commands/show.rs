@@ -65,10 +65,9 @@ struct Row {
 }
 
 impl Row {
-    /// An entry without what is marked as secret.
+    /// An entry without secrets.
     fn of(entry: &Counted) -> Row {
-        let shown = Entry { parts: entry.shown().clone(), redactions: Vec::new(), ..entry.original().clone() };
-        Row { seq: entry.seq, tokens: entry.cost, entry: shown }
+        Row { seq: entry.seq, tokens: entry.cost, entry: entry.seen() }
     }
 }
 

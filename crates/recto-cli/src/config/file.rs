@@ -11,6 +11,7 @@ use crate::paint::Colour;
 use crate::source;
 use recto::Tokens;
 use recto::error::Place;
+use recto::redact::Redact;
 use recto::target::Catalogue;
 use recto::wire::Wire;
 use recto_engine::summarize::Mode;
@@ -24,7 +25,7 @@ use toml::de::{DeTable, DeValue};
 /// Tables and their keys.
 const KEYS: [(&str, &[&str]); 5] = [
     ("defaults", &["for", "wire", "window", "reserve", "policy"]),
-    ("store", &["path"]),
+    ("store", &["path", "redact_at_rest"]),
     ("server", &["listen", "hosts", "shutdown_seconds", "body_mib", "requests_per_tenant"]),
     ("output", &["color"]),
     ("summarizer", summarizer::KEYS),
@@ -119,6 +120,7 @@ impl Reading<'_> {
             ("defaults", "window") => layer.window = Some(self.size(value, key)?),
             ("defaults", "reserve") => layer.reserve = Some(self.size(value, key)?),
             ("store", "path") => layer.store = Some(self.string(value, key)?),
+            ("store", _) => layer.redact_at_rest = Some(self.kinds(value, key)?),
             ("server", "listen") => layer.server.listen = Some(self.address(value, key)?),
             ("server", "hosts") => layer.server.hosts = Some(self.strings(value, key)?),
             ("server", "shutdown_seconds") => {
@@ -161,6 +163,16 @@ impl Reading<'_> {
             DeValue::String(text) => Ok(self.found(value, text.to_string())),
             _ => Err(self.wrong(value, key, A_STRING)),
         }
+    }
+
+    /// Names of what can be redacted.
+    fn kinds(&self, value: &Spanned<DeValue<'_>>, key: &str) -> Result<Set<Vec<String>>, Failure> {
+        let kinds = self.strings(value, key)?;
+        let redact = Redact { find: kinds.value.iter().map(|it| it.as_str().into()).collect(), ..Redact::default() };
+        let wrong = redact.redactor().err();
+        wrong.map_or(Ok(kinds), |error| {
+            Err(self.bad(value, format!("{key}: {error}"), error.hint().unwrap_or_default()))
+        })
     }
 
     fn size(&self, value: &Spanned<DeValue<'_>>, key: &str) -> Result<Set<Tokens>, Failure> {

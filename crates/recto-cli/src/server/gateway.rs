@@ -28,16 +28,17 @@ use axum::response::Response;
 use flight::{Flight, Flights};
 use incoming::Incoming;
 use places::Places;
-use recto::Seq;
 use recto::target::Prices;
 use recto::wire::Wire;
+use recto::{Policy, Seq};
 use recto_engine::engine::{Beginning, Begun, Behind, Saying};
 use recto_engine::store::BATCH_ENTRIES_MAX;
 use recto_engine::upstream::{self, Credential, Forward, Repeat, Upstream};
-use recto_engine::{At, Call, Error, Store};
+use recto_engine::{At, Call, Error, Opening, Store};
 use relay::{Relay, Said};
 use rounds::Going;
 use seen::Seen;
+use serde_json::Value;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 use upstreams::Upstreams;
@@ -183,9 +184,9 @@ impl<S: Store> Asked<S> {
     async fn ready(&self) -> Result<Ready, Refused> {
         let server = &self.server;
         let incoming = Incoming::read(&server.gateway.seen, &self.caller.tenant, self.wire, &self.headers, &self.body);
-        let Ok(incoming) = incoming else { return self.unreadable(None) };
+        let Ok(incoming) = incoming else { return self.unreadable(None).await };
         if incoming.chains.is_empty() {
-            return self.unreadable(incoming.model());
+            return self.unreadable(incoming.model()).await;
         }
         if let Some(refused) = incoming.refused() {
             return Err(refused);
@@ -193,7 +194,7 @@ impl<S: Store> Asked<S> {
         let upstream = self.upstream(incoming.model())?;
         let (mut call, offer) = self.call(&incoming)?;
         let Some((beginning, found, flight)) = self.begun(&incoming, &mut call).await? else {
-            return self.unreadable(incoming.model());
+            return self.unreadable(incoming.model()).await;
         };
         if found.is_fork {
             server.metrics.forks.count();
@@ -210,6 +211,9 @@ impl<S: Store> Asked<S> {
         let prices = call.target.prices.clone();
         let (body, page, going) = match sent {
             Ok((body, page)) => {
+                if begun.as_ref().is_ok_and(|begun| !begun.compiled.receipt.redacted.is_empty()) {
+                    server.metrics.redacted.count();
+                }
                 let going = offer.map(|offer| Box::new(Going::new(call, offer, upstream.clone())));
                 (body, page, going)
             }
@@ -219,8 +223,9 @@ impl<S: Store> Asked<S> {
                     return Err(self.pageless(begun.ok(), &why).await);
                 }
                 server.metrics.fallbacks.count();
-                server.tell(|| format!("{}: sent as it came: {why}", found.at.conversation));
-                (self.body.clone(), page, None)
+                server.tell(|| format!("{}: sent without a page: {why}", found.at.conversation));
+                let (body, page) = self.without_secrets(&call.policy, page).await?;
+                (body, page, None)
             }
         };
         let chain = (!found.is_rest_known).then(|| incoming.chain());
@@ -287,16 +292,43 @@ impl<S: Store> Asked<S> {
     async fn begin(&self, found: &mut Found, call: &mut Call) -> Result<Beginning, Error> {
         let entries = std::mem::take(&mut found.entries);
         let behind = std::mem::replace(&mut found.behind, Behind::Head(None));
+        let behind = match behind {
+            Behind::Nothing(opening) => Behind::Nothing(self.described(opening, call).await?),
+            behind => behind,
+        };
         let saying = Saying { entries, behind, links: found.links.clone() };
         call.marks = std::mem::take(&mut found.marks);
         self.server.engine.begin(&found.at, saying, call).await
     }
 
+    /// What a conversation is called, and what is said about it, is read by many.
+    async fn described(&self, opening: Opening, call: &Call) -> Result<Opening, Error> {
+        let screen = self.server.engine.screen(&self.caller.tenant, &call.policy.redact).await?.strict();
+        let (title, meta) = (screen.text(&opening.title).into_owned(), Value::Object(opening.meta).to_string());
+        let meta = serde_json::from_str(&screen.json(&meta)).unwrap_or_default();
+        Ok(Opening { title, meta, ..opening })
+    }
+
     /// A body that can't be understood goes on as it came: its provider says what is wrong with it.
-    fn unreadable(&self, model: Option<&str>) -> Result<Ready, Refused> {
+    async fn unreadable(&self, model: Option<&str>) -> Result<Ready, Refused> {
         self.server.metrics.unreadable.count();
-        let (upstream, body) = (self.upstream(model)?, self.body.clone());
-        Ok(Ready { upstream, body, record: Record::Nothing, page: "as_sent; not understood", going: None })
+        let upstream = self.upstream(model)?;
+        let (body, page) = self.without_secrets(&self.policy()?, "as_sent; not understood").await?;
+        Ok(Ready { upstream, body, record: Record::Nothing, page, going: None })
+    }
+
+    /// The body as it came, but for what the policy redacts: where there is no page, everything is looked through as text.
+    async fn without_secrets(&self, policy: &Policy, page: &'static str) -> Result<(Bytes, &'static str), Refused> {
+        if policy.redact.is_nothing() {
+            return Ok((self.body.clone(), page));
+        }
+        let Ok(text) = std::str::from_utf8(&self.body) else {
+            let message = "the body is no text, so that nothing can be redacted in it".into();
+            return Err(Refused { status: StatusCode::BAD_REQUEST, kind: "body", message });
+        };
+        let screen = self.server.engine.screen(&self.caller.tenant, &policy.redact).await;
+        let screen = screen.map_err(|error| store_failed(&error))?;
+        Ok(body::whole(text, &screen).map_or((self.body.clone(), page), |body| (body, body::REDACTED)))
     }
 
     async fn send(

@@ -63,6 +63,7 @@ pub(super) struct Metrics {
     pub(super) unreadable: Counter,
     /// Requests that were sent as they came, because their pages could not be made or used.
     pub(super) fallbacks: Counter,
+    pub(super) redacted: Counter,
     /// Requests that were sent to a provider again.
     pub(super) retries: Counter,
     /// Answers that a client has heard and that could not be recorded.
@@ -109,6 +110,7 @@ impl Metrics {
             ("recto_forks_total", "Conversations that were forked because their past had changed.", &self.forks),
             ("recto_unreadable_total", "Bodies that were passed on without being understood.", &self.unreadable),
             ("recto_fallbacks_total", "Requests sent as they came, for want of a page.", &self.fallbacks),
+            ("recto_redacted_total", "Requests sent with placeholders for secrets or personal data.", &self.redacted),
             ("recto_retries_total", "Requests that were sent to a provider again.", &self.retries),
             ("recto_unrecorded_total", "Answers that could not be recorded.", &self.unrecorded),
             ("recto_expansions_total", "What models asked back and were given.", &self.expansions),

@@ -8,6 +8,7 @@ mod faults; // what goes wrong
 mod identity; // what goes through byte for byte
 mod plain; // a provider that takes and answers anything
 mod programs; // Claude Code and Codex
+mod redaction; // what a policy keeps from a provider
 mod routes; // what is asked beside conversations
 mod said; // what a request says, and what is kept of it
 mod which; // the conversation that a request goes on from

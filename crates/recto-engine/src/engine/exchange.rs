@@ -6,6 +6,7 @@
 //! version of the conversation it goes by, and is refused if somebody else has written since. Then all is read again.
 
 use super::pages::{Answer, Planned, Read, planned};
+use super::secrets::Remembered;
 use super::wanted::{Book, Patience};
 use super::{At, Engine, Opening, TRIES_MAX, now, too_busy};
 use crate::body;
@@ -13,15 +14,16 @@ use crate::call::{Before, Beside, Call, Calling, Contents, Material, Stored, tic
 use crate::error::Error;
 use crate::lens;
 use crate::store::{
-    Acknowledge, Appended, Batch, Commit, ConversationId, Expect, ForkPoint, Link, NewConversation, OpenCall,
-    ReaderName, ReaderRow, Store, Tenant, TurnRow, Unopened,
+    Acknowledge, Appended, Batch, Commit, ConversationId, Expect, ForkPoint, Link, NewConversation, NewRow, OpenCall,
+    ReaderName, ReaderRow, Record, Store, Tenant, TurnRow, Unopened,
 };
 use recto::digest::Digest;
 use recto::edit::{Change, Edit};
 use recto::entry::{Millis, Text};
 use recto::note::Want;
 use recto::receipt::Ticket;
-use recto::{Compiled, Count, Entry, Log, Reader, Seq, Tokenizer, Tokens};
+use recto::redact::{Screen, Secrets};
+use recto::{Compiled, Entry, Log, Reader, Seq, Tokenizer, Tokens};
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
 
@@ -77,10 +79,19 @@ pub struct Begun {
     is_open: bool,
 }
 
+impl Begun {
+    /// Returns what stands between its log and its page.
+    pub fn screen(&self) -> &Screen {
+        self.warm.log.screen()
+    }
+}
+
 /// What is known of a conversation and a reader after a call, if nobody else has written since.
 struct Warm {
     version: u64,
     log: Log,
+    /// What the conversation remembers of secrets.
+    told: Remembered,
     reader: Reader,
     row: ReaderRow,
     before: Before,
@@ -156,26 +167,21 @@ impl Warmth {
 
     /// Returns what a call says beside its history, and what has to be written down of it: all that is not as it was at
     /// the call before.
-    fn beside(
-        &self,
-        call: &Call,
-        counter: &dyn Count,
-        before: Option<&Arc<Beside>>,
-    ) -> Result<(Arc<Beside>, Contents), Error> {
+    fn beside(&self, call: &Call, log: &Log, before: Option<&Arc<Beside>>) -> Result<(Arc<Beside>, Contents), Error> {
         match before {
-            Some(before) if before.is_of(call, counter) => return Ok((before.clone(), Contents::new())),
+            Some(before) if before.is_of(call, log) => return Ok((before.clone(), Contents::new())),
             Some(before) => {
-                let (beside, contents) = before.then(call, counter)?;
+                let (beside, contents) = before.then(call, log)?;
                 return Ok((Arc::new(beside), contents));
             }
             None => {}
         }
-        let known = |besides: &VecDeque<Arc<Beside>>| besides.iter().find(|it| it.is_of(call, counter)).cloned();
+        let known = |besides: &VecDeque<Arc<Beside>>| besides.iter().find(|it| it.is_of(call, log)).cloned();
         if let Some(beside) = self.besides.lock().ok().and_then(|besides| known(&besides)) {
             let contents = beside.bundle();
             return Ok((beside, contents));
         }
-        let beside = Arc::new(Beside::of(call, counter)?);
+        let beside = Arc::new(Beside::of(call, log)?);
         if let Ok(mut besides) = self.besides.lock() {
             besides.push_front(beside.clone());
             besides.truncate(BESIDES_MAX);
@@ -246,9 +252,16 @@ impl<S: Store> Engine<S> {
     /// Appends what a client says, plans, records what was decided, and compiles the page. A conversation that doesn't
     /// end with the entry that it is to go behind is an error, and nothing is written.
     pub async fn begin(&self, at: &At, saying: Saying, call: &Call) -> Result<Beginning, Error> {
+        let call = &*self.call_at_rest(at, call).await?;
         let known = match &saying.behind {
-            Behind::Nothing(opening) => Some(Warm::new(opening, call)),
-            Behind::Head(head) => self.inner.warmth.take(at, &call.reader).filter(|warm| warm.log.head() == *head),
+            Behind::Nothing(opening) => {
+                Some(Warm::new(opening, call, self.screen(&at.tenant, &call.policy.redact).await?))
+            }
+            Behind::Head(head) => {
+                let warm = self.inner.warmth.take(at, &call.reader).filter(|warm| warm.log.head() == *head);
+                // What another policy shows is read again.
+                warm.filter(|warm| *warm.log.screen().redact() == call.policy.redact)
+            }
             Behind::Fork { .. } => None,
         };
         let (head, mut known) = self.say(at, saying, known).await?;
@@ -293,16 +306,17 @@ impl<S: Store> Engine<S> {
             Behind::Head(head) => Expect::Head(*head),
             Behind::Fork { upto, .. } => Expect::Head(*upto),
         };
-        let append = |rows, version| Batch {
+        let append = |rows, version, told: Option<Record>| Batch {
             version,
             links: links.clone(),
             create: create.clone(),
+            records: told.into_iter().collect(),
             ..Batch::new(expect, rows, now())
         };
         if let Some(mut warm) = known {
-            let rows = warm.append(&entries)?;
+            let (rows, told) = warm.append(self.at_rest(&at.tenant, entries.clone()).await?)?;
             let version = create.is_none().then_some(warm.version);
-            match self.store().append(&at.tenant, &at.conversation, append(rows, version)).await {
+            match self.store().append(&at.tenant, &at.conversation, append(rows, version, told)).await {
                 Ok(appended) => {
                     warm.version += 1;
                     self.inner.changed.notify_waiters();
@@ -317,8 +331,17 @@ impl<S: Store> Engine<S> {
             Some(new) => super::counter_named(&new.tokenizer)?,
             None => self.counter_of(at).await?,
         };
-        let rows = body::counted(entries, &counter)?;
-        let appended = self.store().append(&at.tenant, &at.conversation, append(rows, None)).await?;
+        let (rows, told) = match &behind {
+            Behind::Head(_) => (self.written(at, entries, &counter).await?, None),
+            // What is made with it remembers from its first entry on.
+            Behind::Nothing(_) => self.written_first(&at.tenant, entries, &counter, Secrets::default()).await?,
+            Behind::Fork { of, .. } => {
+                let parent = At { conversation: of.clone(), ..at.clone() };
+                let told = self.remembered(&parent).await?.secrets;
+                self.written_first(&at.tenant, entries, &counter, told).await?
+            }
+        };
+        let appended = self.store().append(&at.tenant, &at.conversation, append(rows, None, told)).await?;
         self.inner.changed.notify_waiters();
         Ok((appended.last, None))
     }
@@ -328,7 +351,7 @@ impl<S: Store> Engine<S> {
         let id = at.conversation.clone();
         Ok(match behind {
             Behind::Head(_) => None,
-            Behind::Nothing(opening) => Some(Box::new(super::new_conversation(id, opening.clone()))),
+            Behind::Nothing(opening) => Some(Box::new(self.new_conversation(at, opening.clone()).await?)),
             Behind::Fork { of, upto } => {
                 let parent = self.conversation(&At { conversation: of.clone(), ..at.clone() }).await?;
                 let from = Some(ForkPoint { conversation: of.clone(), upto: *upto });
@@ -350,7 +373,7 @@ impl<S: Store> Engine<S> {
             }
             let notes = warm.book.as_deref().map(|book| &book.notes);
             let calling = Calling { call, session: None, before: &warm.before, notes, recalled: None };
-            let (beside, mut contents) = self.inner.warmth.beside(call, warm.log.counter(), warm.beside.as_ref())?;
+            let (beside, mut contents) = self.inner.warmth.beside(call, &warm.log, warm.beside.as_ref())?;
             let material = Material::known(calling, &beside, &warm.log)?;
             let made = planned(&material.request(&warm.log, &warm.reader));
             if warm.log.missing().is_empty() && warm.reader.missing().is_empty() {
@@ -376,10 +399,12 @@ impl<S: Store> Engine<S> {
             Err(why) => return Ok(Err(Unmade { why, wants, book })),
         };
         let calling = Calling { recalled: recalled.as_ref(), ..calling };
-        let (beside, mut contents) = self.inner.warmth.beside(call, log.counter(), None)?;
+        let (beside, mut contents) = self.inner.warmth.beside(call, &log, None)?;
         let stored = Stored::beside(calling, &compiled.receipt, &beside, &mut contents);
         let beside = Some(beside);
-        let warm = Warm { version, log, reader, row, before, at: now(), beside, book, calls: 0, tokens: 0 };
+        let told = self.remembered(at).await?;
+        let log = log.knowing(told.secrets.clone());
+        let warm = Warm { version, log, told, reader, row, before, at: now(), beside, book, calls: 0, tokens: 0 };
         Ok(Ok(Paged { compiled, edits, stored, contents, wants, warm }))
     }
 
@@ -427,10 +452,11 @@ impl<S: Store> Engine<S> {
         let Ticket { reader, turn, less, .. } = compiled.receipt.ticket.clone();
         let reader = ReaderName::from(reader);
         (stored.reported, stored.used) = (answer.reported, answer.used);
-        let rows = warm.append(&answer.entries)?;
+        let (rows, told) = warm.append(self.at_rest(&at.tenant, answer.entries.clone()).await?)?;
         let spared = warm.reader.spared() + less;
         let turn = TurnRow { turn: turn.0, head, spared, receipt: stored.text()?, at: now() };
-        let produced = Batch { links: answer.links.clone(), ..Batch::new(Expect::Head(head), rows, now()) };
+        let (links, records) = (answer.links.clone(), told.into_iter().collect());
+        let produced = Batch { links, records, ..Batch::new(Expect::Head(head), rows, now()) };
         let unopened = (!is_open).then_some(Unopened { expect: warm.row, contents });
         let ticket = ticket_digest(&compiled.receipt.ticket);
         let acknowledge = Acknowledge { ticket, unopened, turn, produced };
@@ -477,11 +503,12 @@ impl<S: Store> Engine<S> {
 
 impl Warm {
     /// What is known of a conversation that is about to be made.
-    fn new(opening: &Opening, call: &Call) -> Warm {
+    fn new(opening: &Opening, call: &Call, screen: Screen) -> Warm {
         let tokenizer = opening.tokenizer.unwrap_or(Tokenizer::O200k);
         Warm {
             version: 1,
-            log: Log::counted_by(tokenizer),
+            log: Log::counted_by(tokenizer).through(screen),
+            told: Remembered::default(),
             reader: Reader::new(call.reader.text().clone()),
             row: ReaderRow::default(),
             before: Before::default(),
@@ -493,16 +520,21 @@ impl Warm {
         }
     }
 
-    /// Counts entries behind the log, and writes them down.
-    fn append(&mut self, entries: &[Entry]) -> Result<Vec<crate::store::NewRow>, Error> {
+    /// Counts entries behind the log, and writes them down, with what is to be remembered of them.
+    fn append(&mut self, entries: Vec<Entry>) -> Result<(Vec<NewRow>, Option<Record>), Error> {
         let mut log = self.log.clone();
         let mut rows = Vec::with_capacity(entries.len());
         for entry in entries {
-            let seq = log.append(entry.clone())?;
+            let seq = log.append(entry)?;
             rows.push(body::written(log.get(seq).expect("it was just appended")));
         }
+        let told = self.told.instead(log.secrets());
+        if let Some(record) = &told {
+            // Whoever has written meanwhile makes all of this an old version.
+            self.told = Remembered { secrets: log.secrets().clone(), version: record.version };
+        }
         self.log = log;
-        Ok(rows)
+        Ok((rows, told))
     }
 
     /// Goes on to the next call.

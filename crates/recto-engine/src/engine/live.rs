@@ -9,6 +9,7 @@ use recto::edit::Turn;
 use recto::event::{Event, Since, events};
 use recto::log::{Known, Newest, Tally};
 use recto::reader::KnownReader;
+use recto::redact::Screen;
 use recto::{Log, Reader, Seq};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -101,8 +102,10 @@ impl<S: Store> Engine<S> {
         let is_new = |seq: &Seq| new.iter().any(|row| row.seq == *seq);
         let old: Vec<Seq> = decisions.iter().map(|it| it.edit.change.seq()).filter(|seq| !is_new(seq)).collect();
         let old = self.store().rows(tenant, id, old).await?;
-        let entries = new.into_iter().chain(&old).map(|row| Ok((row.seq, body::read(row)?)));
-        let log = log_of(tally, entries.collect::<Result<_, Error>>()?, counter(conversation)?);
+        // Events tell no words.
+        let (screen, counter) = (Screen::default(), counter(conversation)?);
+        let entries = new.into_iter().chain(&old).map(|row| Ok((row.seq, body::read(row, &screen, &*counter)?)));
+        let log = log_of(tally, entries.collect::<Result<_, Error>>()?, counter.clone());
         let calls = turns[..whole].iter().map(|turn| (turn.head, turn.spared)).collect();
         let (below, known) = (Seq(0), BTreeMap::new());
         let name = reader.text().clone();
@@ -174,5 +177,5 @@ fn log_of(
     counter: std::sync::Arc<dyn recto::Count>,
 ) -> Log {
     let strands = vec![Newest::default(); tally.strands().len()];
-    Log::partial(counter, Known { tally, strands, entries, ..Known::default() })
+    Log::partial(counter, std::sync::Arc::default(), Known { tally, strands, entries, ..Known::default() })
 }

@@ -1,7 +1,7 @@
 //! Pages: planned and compiled from what is stored, acknowledged or abandoned, and made again as they were.
 
 use super::wanted::{Book, Patience};
-use super::{Append, At, Engine, TRIES_MAX, batch, counter, now, too_busy};
+use super::{Append, At, Engine, TRIES_MAX, counter, now, too_busy};
 use crate::body;
 use crate::call::{Before, Call, Calling, Contents, Material, Recalled, Stored, Totals, ticket_digest};
 use crate::error::{Error, Kind};
@@ -162,6 +162,7 @@ impl<S: Store> Engine<S> {
     /// Plans, records what was decided, compiles the page, and records that its call is open. What doesn't fit is an
     /// error, and nothing is recorded; so is a session that another call goes on with.
     pub async fn compile(&self, at: &At, call: &Call) -> Result<Compiled, Error> {
+        let call = &*self.call_at_rest(at, call).await?;
         let mut patience = Patience::default();
         for _ in 0..TRIES_MAX {
             let Made { planned, row, before, book, held, recalled } = self.make(at, call).await?;
@@ -195,7 +196,7 @@ impl<S: Store> Engine<S> {
 
     /// Plans and compiles the page as [`compile`](Engine::compile) would, and records nothing.
     pub async fn preview(&self, at: &At, call: &Call) -> Result<Compiled, Error> {
-        Ok(self.make(at, call).await?.planned.compiled?)
+        Ok(self.make(at, &*self.call_at_rest(at, call).await?).await?.planned.compiled?)
     }
 
     /// Records that a call was answered: its turn, what was said with it, and what came of it, all at once.
@@ -222,7 +223,8 @@ impl<S: Store> Engine<S> {
             // What was said with the call is not part of what is acknowledged: a retry doesn't know it any more.
             let key = answer.key.clone().map(|key| (key, identity(ticket, &answer)));
             let links = answer.links.clone();
-            let mut produced = Batch { key, links, ..batch(Append { entries, expect, key: None }, &counter)? };
+            let append = Append { entries, expect, key: None };
+            let mut produced = Batch { key, links, ..self.batch(at, append, &counter).await? };
             let turn = self.turn_row(at, &reader, ticket, receipt).await?;
             if let Some(provider) = provider {
                 produced.records.push(self.answered(at, &reader, &provider, open_as, &answer, &produced).await?);
@@ -384,7 +386,9 @@ impl<S: Store> Engine<S> {
         call: &Call,
     ) -> Result<Window<'a, S>, Error> {
         let tokens = call.target.window.unwrap_or(FIRST_TOKENS);
-        Window::open(self.store(), &at.tenant, conversation, head, counter(conversation)?, tokens).await
+        let screen = self.screen(&at.tenant, &call.policy.redact).await?;
+        let seen = (screen, self.remembered(at).await?.secrets);
+        Window::open(self.store(), &at.tenant, conversation, head, counter(conversation)?, seen, tokens).await
     }
 
     /// What came before the next call of a reader.
@@ -479,7 +483,7 @@ async fn until_whole<S: Store, T>(
     for _ in 0..ROUNDS_MAX {
         let (log, reader) = (window.log(head), lens.reader());
         if material.is_none() && log.missing().is_empty() {
-            material = Some(Material::of(calling, log.counter(), &log)?);
+            material = Some(Material::of(calling, &log)?);
         }
         let made = material.as_ref().map(|material| make(&material.request(&log, &reader)));
         let (missing, unread) = (log.missing(), reader.missing());

@@ -4,7 +4,7 @@
 //! decisions and calls, its records, and a last line that says that it is whole. Read back, it exports byte for byte
 //! the same. A fork is written with all that it shares.
 
-use super::{At, Engine, Opening, batch, counter, now};
+use super::{At, Engine, Opening, counter, now};
 use crate::body;
 use crate::call::Stored;
 use crate::error::{Error, Kind};
@@ -16,6 +16,7 @@ use crate::store::{
 use recto::digest::Digest;
 use recto::edit::{Edit, Reverted};
 use recto::entry::{Millis, Text};
+use recto::redact::Secrets;
 use recto::{Entry, Seq, Tokens};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -229,6 +230,7 @@ impl<S: Store> Engine<S> {
             return Err(error);
         }
         let conversation = self.conversation(at).await?;
+        let entries = self.at_rest(&at.tenant, entries).await?;
         let (mut next, mut known) = (Seq(0), 0_usize);
         while known < entries.len() {
             let rows = self.store().forth(&at.tenant, &at.conversation, next, PAGE_ROWS).await?;
@@ -246,7 +248,7 @@ impl<S: Store> Engine<S> {
         let (mut head, mut added) = (conversation.tally.head(), 0_u64);
         for some in entries[known..].chunks(PAGE_ROWS) {
             let append = super::Append::after(head, some);
-            let batch = batch(append, &counter)?;
+            let batch = self.batch(at, append, &counter).await?;
             head = self.store().append(&at.tenant, &at.conversation, batch).await?.last;
             added += some.len() as u64;
         }
@@ -269,6 +271,8 @@ struct Import<'e, S> {
     contents: Vec<(Digest, Text)>,
     decisions: Vec<DecisionRow>,
     turns: Vec<TurnRow>,
+    /// Which secrets it was told up to here.
+    told: Secrets,
     /// Whose decisions and turns these are, and what was there of them.
     reader: Option<(ReaderName, ReaderRow)>,
 }
@@ -292,7 +296,22 @@ impl<'e, S: Store> Import<'e, S> {
         let there = conversation.tally.head();
         let (rows, contents, decisions, turns) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let (known, added, lines, reader) = (0, 0, 1, None);
-        Ok(Import { engine, at, conversation, there, rows, known, added, lines, contents, decisions, turns, reader })
+        let told = engine.remembered(&at).await?.secrets;
+        Ok(Import {
+            engine,
+            at,
+            conversation,
+            there,
+            rows,
+            known,
+            added,
+            lines,
+            contents,
+            decisions,
+            turns,
+            told,
+            reader,
+        })
     }
 
     /// Takes a line; returns what was done once it was the last.
@@ -313,7 +332,9 @@ impl<'e, S: Store> Import<'e, S> {
             Line::Entry { seq, entry } if Some(seq) <= self.there => self.compare(seq, &entry).await?,
             Line::Entry { seq, entry } => {
                 let counter = counter(&self.conversation)?;
-                let rows = body::counted(vec![entry], &counter)?;
+                let told = std::mem::take(&mut self.told);
+                let (rows, told) = self.engine.written_behind(&self.at.tenant, vec![entry], &counter, told).await?;
+                self.told = told;
                 self.rows.extend(rows.into_iter().map(|row| NewRow { seq: Some(seq), ..row }));
                 if self.rows.len() >= PAGE_ROWS {
                     self.flush_entries().await?;
@@ -350,6 +371,7 @@ impl<'e, S: Store> Import<'e, S> {
     }
 
     async fn compare(&mut self, seq: Seq, entry: &Entry) -> Result<(), Error> {
+        let entry = &self.engine.at_rest(&self.at.tenant, vec![entry.clone()]).await?[0];
         let rows = self.engine.store().rows(&self.at.tenant, &self.at.conversation, vec![seq]).await?;
         if rows.first().is_none_or(|row| row.hash != body::hash_of(entry)) {
             return Err(differs(&self.at.conversation, seq));
@@ -362,6 +384,7 @@ impl<'e, S: Store> Import<'e, S> {
         let rows = std::mem::take(&mut self.rows);
         let added = rows.len() as u64;
         if added > 0 {
+            self.engine.remember(&self.at, &self.told).await?;
             let batch = Batch::new(Expect::Any, rows, now());
             self.engine.store().append(&self.at.tenant, &self.at.conversation, batch).await?;
             self.added += added;

@@ -1,7 +1,7 @@
 //! What providers that remember hold: read before a page is made, and advanced when its call was answered.
 
 use super::pages::Answer;
-use super::{Append, At, Engine, TRIES_MAX, batch, now, too_busy};
+use super::{Append, At, Engine, TRIES_MAX, now, too_busy};
 use crate::call::{Call, ticket_digest};
 use crate::error::{Error, Kind};
 use crate::session::{CaughtUp, Held, Sending, key, of_key};
@@ -92,7 +92,7 @@ impl<S: Store> Engine<S> {
             let mut held = self.session(at, reader, provider).await?.unwrap_or_default();
             let head = self.conversation(at).await?.tally.head();
             // The words and what is held of them are written at once, or a crash would have them added twice.
-            let mut batch = batch(Append::after(head, more.entries.clone()), &counter)?;
+            let mut batch = self.batch(at, Append::after(head, more.entries.clone()), &counter).await?;
             held.acked_as = self.advance(at, &mut held.session, head, &batch).await?;
             (held.sent, held.mark) = (None, more.mark.clone());
             batch.records.push(held.record(&key(provider, reader)));

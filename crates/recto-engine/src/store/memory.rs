@@ -236,6 +236,10 @@ impl Store for Memory {
         Ok(self.with_keys(|keys| keys.all()))
     }
 
+    async fn secret(&self) -> Result<Digest, Error> {
+        self.with_keys(Keys::secret)
+    }
+
     async fn key(&self, hash: Digest) -> Result<Option<AccessKey>, Error> {
         Ok(self.with_keys(|keys| keys.find(hash)))
     }

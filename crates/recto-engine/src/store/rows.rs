@@ -455,6 +455,8 @@ pub enum RecordKind {
     Note,
     /// A summary that would have helped.
     Want,
+    /// What a conversation remembers of the secrets that it was told.
+    Secrets,
 }
 
 /// What an erase of a conversation has to do with others.

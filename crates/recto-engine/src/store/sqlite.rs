@@ -368,6 +368,10 @@ impl Store for Sqlite {
         self.read(tenant, id, move |db, found| index::postings(db, found, &terms, most)).await
     }
 
+    async fn secret(&self) -> Result<Digest, Error> {
+        self.readers.read(keys::secret).await
+    }
+
     async fn add_key(&self, key: AccessKey) -> Result<(), Error> {
         self.write(move |db| keys::add(db, &key)).await
     }

@@ -17,6 +17,7 @@ mod port;
 mod postgres;
 mod processes;
 mod recalled;
+mod redaction;
 mod sessions;
 mod sqlite;
 mod subprocess;

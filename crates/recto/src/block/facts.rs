@@ -2,8 +2,10 @@
 
 use super::zone::{Zone, instant};
 use crate::entry::{Millis, Text};
+use crate::redact::Screen;
 use serde::{Deserialize, Deserializer, Serialize, de};
 use serde_json::{Map, Value};
+use std::borrow::Cow;
 use std::fmt;
 
 /// What a host knows at a call, beside log, tools and input.
@@ -40,6 +42,18 @@ pub struct Facts {
     /// Anything else, for templates.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub values: Map<String, Value>,
+}
+
+impl Facts {
+    /// Returns them as they are seen through a screen; `None` where that is no other.
+    pub(crate) fn through(&self, screen: &Screen) -> Option<Facts> {
+        let text = serde_json::to_string(self).ok()?;
+        match screen.json(&text) {
+            Cow::Borrowed(_) => None,
+            // What can't be read any more is not told.
+            Cow::Owned(seen) => Some(serde_json::from_str(&seen).unwrap_or_default()),
+        }
+    }
 }
 
 /// Something to be done.

@@ -1,9 +1,13 @@
 //! What is worked out once for every entry: its cost, its digest, and what of it a view may show.
 
+use super::shown::{self, Shown};
 use crate::digest::{Digest, Hasher};
-use crate::entry::{Arguments, Entry, Media, Part, Piece, Reasoning, Redaction, Role, Seq};
+use crate::entry::{Entry, Media, Part, Piece, Role, Seq, Text};
 use crate::error::Error;
+use crate::redact::{Findings, Kind, Screen, Secrets};
 use crate::tokens::{Count, Tokens};
+use serde_json::{Map, Value};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// What a picture is taken to cost: one of 1024 × 1024 at common rates, since its size is not read.
@@ -22,8 +26,11 @@ pub struct Counted {
     /// Its place.
     pub seq: Seq,
     entry: Entry,
-    /// `Some` where redactions made it differ from the entry's own parts.
-    redacted: Option<Arc<[Part]>>,
+    findings: Findings,
+    shown: Shown,
+    /// What every part costs as it was said.
+    said: Vec<Tokens>,
+    /// What every part costs that is shown otherwise; empty where none is.
     costs: Vec<Tokens>,
     /// The whole of what a view may show.
     pub cost: Tokens,
@@ -33,32 +40,153 @@ pub struct Counted {
     rule_words: Option<u8>,
 }
 
+/// What entries are counted by, and shown through.
+#[derive(Clone, Copy)]
+pub(super) struct Lens<'l> {
+    pub(super) counter: &'l dyn Count,
+    pub(super) screen: &'l Screen,
+}
+
+/// What was worked out about an entry once, as a store kept it.
+#[derive(Clone, Debug)]
+pub struct Kept<'k> {
+    /// What its parts cost, and which rule words it holds: see [`Counted::counts`].
+    pub counts: &'k str,
+    /// What was found in it; `None` where nobody has looked.
+    pub findings: Option<Findings>,
+}
+
 impl Counted {
-    pub(super) fn new(seq: Seq, entry: Entry, counter: &dyn Count) -> Counted {
-        let redacted = (!entry.redactions.is_empty()).then(|| redact(&entry.parts, &entry.redactions));
-        let shown = redacted.as_ref().unwrap_or(&entry.parts);
-        let costs: Vec<_> = shown.iter().map(|part| cost_of(part, counter)).collect();
-        let digest = digest_of(entry.role, entry.author.as_deref(), shown);
-        let rule_words = (entry.role == Role::User).then(|| rule_words(shown)).flatten();
-        Counted { seq, cost: costs.iter().copied().sum(), redacted, costs, digest, rule_words, entry }
+    pub(super) fn new(seq: Seq, entry: Entry, lens: &Lens<'_>, secrets: &mut Cow<'_, Secrets>) -> Counted {
+        let findings = lens.screen.find(&entry, secrets);
+        let said: Vec<_> = entry.parts.iter().map(|part| cost_of(part, lens.counter)).collect();
+        let rule_words = (entry.role == Role::User).then(|| rule_words(&entry.parts)).flatten();
+        Counted::shown_by(seq, entry, findings, said, rule_words, lens)
     }
 
-    /// Returns an entry as a store kept it, with what was worked out about it once: see [`counts`](Counted::counts).
-    /// Counts that can't be this entry's are an error.
-    pub fn stored(seq: Seq, entry: Entry, counts: &str) -> Result<Counted, Error> {
-        let (costs, rule_words): (Vec<Tokens>, Option<u8>) = serde_json::from_str(counts)
+    /// Returns an entry as a store kept it, as it is shown through a screen. Counts that can't be this entry's are an
+    /// error. Where nobody has looked for secrets, or others would find others now, that is made up for.
+    pub fn stored(
+        seq: Seq,
+        entry: Entry,
+        kept: Kept<'_>,
+        screen: &Screen,
+        counter: &dyn Count,
+    ) -> Result<Counted, Error> {
+        let (said, rule_words): (Vec<Tokens>, Option<u8>) = serde_json::from_str(kept.counts)
             .ok()
             .filter(|(costs, _): &(Vec<Tokens>, Option<u8>)| costs.len() == entry.parts.len())
-            .ok_or_else(|| Error::input(format!("entry {seq}: {counts:?} can't be its counts")))?;
+            .ok_or_else(|| Error::input(format!("entry {seq}: {:?} can't be its counts", kept.counts)))?;
         super::check(&entry)?;
-        let redacted = (!entry.redactions.is_empty()).then(|| redact(&entry.parts, &entry.redactions));
-        let digest = digest_of(entry.role, entry.author.as_deref(), redacted.as_ref().unwrap_or(&entry.parts));
-        Ok(Counted { seq, cost: costs.iter().copied().sum(), redacted, costs, digest, rule_words, entry })
+        let lens = Lens { counter, screen };
+        let current = kept.findings.filter(|findings| Screen::is_found(findings) && shown::fit(findings, &entry.parts));
+        let is_late = current.is_none() && !screen.redact().is_nothing();
+        let findings = current.unwrap_or_else(|| match is_late {
+            true => screen.find(&entry, &mut Cow::Owned(Secrets::default())),
+            false => Findings::default(),
+        });
+        let mut counted = Counted::shown_by(seq, entry, findings, said, rule_words, &lens);
+        counted.shown.is_late = is_late && counted.is_redacted();
+        Ok(counted)
     }
 
-    /// Returns what was worked out about it, as a text to keep beside it.
+    fn shown_by(
+        seq: Seq,
+        entry: Entry,
+        findings: Findings,
+        said: Vec<Tokens>,
+        rule_words: Option<u8>,
+        lens: &Lens<'_>,
+    ) -> Counted {
+        let shown = Shown::of(&entry, &findings, lens.screen);
+        let parts = shown.parts.as_ref().unwrap_or(&entry.parts);
+        let costs: Vec<Tokens> = match &shown.parts {
+            None => Vec::new(),
+            Some(parts) => {
+                let pairs = parts.iter().zip(entry.parts.iter()).zip(&said);
+                pairs.map(|((new, old), said)| if new == old { *said } else { cost_of(new, lens.counter) }).collect()
+            }
+        };
+        let cost = if shown.parts.is_some() { &costs } else { &said }.iter().copied().sum();
+        let digest = digest_of(entry.role, shown.author(&entry).map(|author| &**author), parts);
+        Counted { seq, entry, findings, shown, said, costs, cost, digest, rule_words }
+    }
+
+    /// Returns the same entry as it is shown through another screen.
+    pub(super) fn through(&self, lens: &Lens<'_>) -> Counted {
+        let (entry, said) = (self.entry.clone(), self.said.clone());
+        let is_late = !Screen::is_found(&self.findings) && !lens.screen.redact().is_nothing();
+        let findings = match is_late {
+            true => lens.screen.find(&entry, &mut Cow::Owned(Secrets::default())),
+            false => self.findings.clone(),
+        };
+        let mut counted = Counted::shown_by(self.seq, entry, findings, said, self.rule_words, lens);
+        counted.shown.is_late = is_late && counted.is_redacted();
+        counted
+    }
+
+    /// Returns what was worked out about it, as a text to keep beside it: what it costs as it was said.
     pub fn counts(&self) -> String {
-        serde_json::json!([self.costs, self.rule_words]).to_string()
+        serde_json::json!([self.said, self.rule_words]).to_string()
+    }
+
+    /// Returns what it costs as it was said, whoever reads it.
+    pub fn said_cost(&self) -> Tokens {
+        self.said.iter().copied().sum()
+    }
+
+    /// Returns what was found in it, of every kind.
+    pub fn findings(&self) -> &Findings {
+        &self.findings
+    }
+
+    /// Returns whether a screen could hide something of it.
+    pub(super) fn has_found(&self) -> bool {
+        !self.findings.list.is_empty() || Screen::could_hide(&self.entry)
+    }
+
+    /// Returns what of it is shown as placeholders: how many places of each kind.
+    pub fn redacted(&self) -> &[(Kind, usize)] {
+        &self.shown.kinds
+    }
+
+    /// Returns whether anything of it is not shown as it was said.
+    pub fn is_redacted(&self) -> bool {
+        self.shown.parts.is_some() || self.shown.hides_anything()
+    }
+
+    /// Returns whether it was looked for only now, because nobody had, or others would find others now.
+    pub fn is_found_late(&self) -> bool {
+        self.shown.is_late
+    }
+
+    /// Returns which agent or person speaks, unless that is not shown.
+    pub fn author(&self) -> Option<&Text> {
+        self.shown.author(&self.entry)
+    }
+
+    /// Returns the fields of an imported record, unless something in them is not shown.
+    pub(crate) fn extra(&self) -> Option<&Map<String, Value>> {
+        // What was redacted in parts may stand in other fields as well.
+        Some(&self.entry.extra).filter(|_| self.shown.parts.is_none() && !self.shown.hides_extra)
+    }
+
+    /// Returns the fact as far as it is shown; a record of the host's in which something is hidden is left out.
+    pub fn seen(&self) -> Entry {
+        Entry {
+            parts: self.shown().clone(),
+            author: self.author().cloned(),
+            extra: self.extra().cloned().unwrap_or_default(),
+            meta: if self.shown.hides_meta { Map::new() } else { self.entry.meta.clone() },
+            redactions: Vec::new(),
+            ..self.entry.clone()
+        }
+    }
+
+    /// Returns its words with everything left out that was found or marked, of every kind and whoever reads it: what may
+    /// be looked through and quoted beside the log.
+    pub fn searchable(&self) -> String {
+        shown::searchable(&self.entry, &self.findings)
     }
 
     /// Returns the fact as it was appended, secrets included: for export, never for a page.
@@ -68,12 +196,12 @@ impl Counted {
 
     /// Returns what a view may show: the parts without what was redacted.
     pub fn shown(&self) -> &Arc<[Part]> {
-        self.redacted.as_ref().unwrap_or(&self.entry.parts)
+        self.shown.parts.as_ref().unwrap_or(&self.entry.parts)
     }
 
     /// Returns what one part costs.
     pub fn part_cost(&self, part: usize) -> Tokens {
-        self.costs[part]
+        if self.shown.parts.is_some() { self.costs[part] } else { self.said[part] }
     }
 
     /// Returns whether a user's entry holds a word; words in any case, names as they are written.
@@ -88,79 +216,6 @@ impl Counted {
     /// Returns who speaks.
     pub fn role(&self) -> Role {
         self.entry.role
-    }
-}
-
-pub(super) fn fits(redaction: &Redaction, parts: &[Part]) -> bool {
-    let text = parts.get(redaction.part).and_then(|part| redactable(part, redaction.piece));
-    text.is_some_and(|text| redaction.start < redaction.end && text.get(redaction.start..redaction.end).is_some())
-}
-
-/// The text of a part that a redaction can point into.
-fn redactable(part: &Part, piece: usize) -> Option<&str> {
-    match part {
-        Part::Result(result) => match result.content.get(piece)? {
-            Piece::Text { text } => Some(text),
-            Piece::Image(_) => None,
-        },
-        _ if piece != 0 => None,
-        Part::Text { text } => Some(text),
-        Part::Reasoning(reasoning) => Some(&reasoning.text),
-        Part::Call(call) => Some(call.arguments.as_str()),
-        _ => None,
-    }
-}
-
-/// Returns the parts with every redacted stretch replaced by its label.
-fn redact(parts: &[Part], redactions: &[Redaction]) -> Arc<[Part]> {
-    let mut parts = parts.to_vec();
-    for (at, part) in parts.iter_mut().enumerate() {
-        let pieces = if let Part::Result(result) = &*part { result.content.len() } else { 1 };
-        for piece in 0..pieces {
-            let mut spans: Vec<_> = redactions.iter().filter(|r| r.part == at && r.piece == piece).collect();
-            let Some(text) = redactable(part, piece).filter(|_| !spans.is_empty()) else { continue };
-            spans.sort_by_key(|span| (span.start, span.end));
-            let text = without(text, &spans);
-            replace_text(part, piece, text);
-        }
-    }
-    parts.into()
-}
-
-/// Overlapping stretches are taken as one, under the first label.
-fn without(text: &str, spans: &[&Redaction]) -> String {
-    let (mut out, mut done) = (String::with_capacity(text.len()), 0);
-    for span in spans {
-        if span.start >= done {
-            out.push_str(&text[done..span.start]);
-            out.push_str(&span.label);
-        }
-        done = done.max(span.end);
-    }
-    out.push_str(&text[done..]);
-    out
-}
-
-fn replace_text(part: &mut Part, at: usize, new: String) {
-    match part {
-        Part::Text { text } => *text = new.into(),
-        // What the provider sealed holds what is redacted, or is a seal over other words.
-        Part::Reasoning(it) => {
-            let (provider, model) = (it.provider.clone(), it.model.clone());
-            *it = Reasoning { text: new.into(), provider, model, ..Reasoning::default() };
-        }
-        Part::Call(call) => {
-            call.arguments = match call.arguments {
-                Arguments::String(_) => Arguments::String(new.into()),
-                Arguments::Object(_) => Arguments::Object(new.into()),
-            }
-        }
-        Part::Result(result) => {
-            if let Some(Piece::Text { text }) = result.content.get_mut(at) {
-                *text = new.into();
-            }
-        }
-        _ => {}
     }
 }
 

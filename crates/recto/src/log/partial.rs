@@ -5,8 +5,10 @@
 //! and whoever holds the whole log reads what was [missing](Log::missing) and asks again. So plan and compile stay
 //! pure, and what they read is what there is to read.
 
+use super::counted::Lens;
 use super::{Counted, Log, Node, Strand, StrandTally, Sums, Tally};
 use crate::entry::Seq;
+use crate::redact::{Screen, Secrets};
 use crate::tokens::Count;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
@@ -70,7 +72,17 @@ pub(super) struct Unread {
     absent: BTreeSet<Seq>,
     tallies: BTreeMap<Seq, Tally>,
     firsts: BTreeMap<(usize, Seq), Seq>,
-    missing: Notes<Missing>,
+    missing: Arc<Notes<Missing>>,
+}
+
+impl Unread {
+    /// The same, with its entries shown through another screen.
+    pub(super) fn through(&self, lens: &Lens<'_>) -> Unread {
+        let Unread { entries, absent, tallies, firsts, missing } = self;
+        let (absent, tallies, firsts) = (absent.clone(), tallies.clone(), firsts.clone());
+        let entries = entries.iter().map(|(seq, entry)| (*seq, Arc::new(entry.through(lens)))).collect();
+        Unread { entries, absent, tallies, firsts, missing: missing.clone() }
+    }
 }
 
 /// What was noted on the way, by a reader that only has shared access: a list that grows at its end.
@@ -111,8 +123,8 @@ impl<T: Copy + PartialEq> Notes<T> {
 }
 
 impl Log {
-    /// Returns a part of a log, counted by this tokenizer.
-    pub fn partial(counter: Arc<dyn Count>, known: Known) -> Log {
+    /// Returns a part of a log, counted by this tokenizer. Its entries were all made for this screen.
+    pub fn partial(counter: Arc<dyn Count>, screen: Arc<Screen>, known: Known) -> Log {
         let Known { tally, mut strands, entries, absent, tallies, firsts } = known;
         strands.resize_with(tally.strands().len(), Newest::default);
         let head = tally.head();
@@ -127,8 +139,9 @@ impl Log {
             strand
         };
         let strands = tally.strands().iter().zip(strands).map(strand).collect();
-        let unread = Unread { entries, absent, tallies, firsts, missing: Notes::default() };
-        Log { counter, strands, head, unread: Some(Arc::new(unread)) }
+        let unread = Unread { entries, absent, tallies, firsts, missing: Arc::default() };
+        let secrets = Arc::new(Secrets::default());
+        Log { counter, screen, secrets, has_found: true, strands, head, unread: Some(Arc::new(unread)) }
     }
 
     /// Returns what was asked of it and was not read. If there is anything, nothing that was made from this log counts:

@@ -8,6 +8,7 @@ use crate::entry::{Part, Role, Seq, Span, Text};
 use crate::item::result_text;
 use crate::log::Counted;
 use crate::request::Request;
+use crate::screened::Screened;
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
@@ -90,6 +91,8 @@ impl Want {
     /// Returns what a summarizer is told, under a prompt: the words that the summary is of, as a reader may see them and
     /// with secrets taken out. `None` where these words are not what the want was for any more.
     pub fn input(&self, request: &Request<'_>, prompt: &str, redact: &Redact<'_>) -> Option<Input> {
+        let screened = Screened::of(request).ok()?;
+        let request = &screened.request(request);
         match self.subject {
             Subject::Part(at) => self.of_one(at, request, prompt, redact),
             Subject::Range(span) => {

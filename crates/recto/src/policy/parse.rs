@@ -122,6 +122,10 @@ fn unworkable(policy: &Policy, error: &Error, outline: Option<&Outline>, text: &
                 let inside = settings.and_then(|settings| outline.mentioned(settings, &what));
                 inside.or_else(|| outline.mentioned(block, &what)).or(settings)
             }
+            None if policy.redact.redactor().is_err_and(|error| error.to_string() == what) => {
+                let redact = outline.get(&["redact"])?;
+                Some(outline.mentioned(redact, &what).unwrap_or(redact))
+            }
             None => {
                 let sections = outline.get(&["select", "sections"])?;
                 let mut seen = BTreeSet::new();

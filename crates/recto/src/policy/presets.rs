@@ -6,6 +6,7 @@ use crate::entry::{EntryKind, Section};
 use crate::error::Error;
 use crate::expiry::{Expiry, ExpiryAction, ExpiryRule};
 use crate::fragment::Placement;
+use crate::redact::Redact;
 use crate::reduce::{Excerpt, Expire, FitWindow, Fold, Grain, Identical, Marker, Superseded};
 use crate::tokens::Tokens;
 
@@ -66,9 +67,9 @@ impl Policy {
     }
 
     /// Returns the policy that only drops the oldest exchanges, and only when the window would overflow. Users' short
-    /// messages that say always or never, or name a file of project rules, stay.
+    /// messages that say always or never, or name a file of project rules, stay. Secrets in results are placeholders.
     pub fn safe() -> Policy {
-        let mut policy = Policy::named("safe").then(FitWindow::default());
+        let mut policy = Policy::named("safe").redacting(Redact::secrets_in_results()).then(FitWindow::default());
         policy.pins.words = ["always", "never"].map(Into::into).into();
         policy.pins.names = ["AGENTS.md", "CLAUDE.md"].map(Into::into).into();
         policy

@@ -39,6 +39,9 @@ impl fmt::Display for Receipt {
         let spent = if spent.is_empty() { "no".to_string() } else { spent.join(" + ") };
         writeln!(f, "  money    {:.6} USD = {spent} tokens of input", money.usd)?;
         write!(f, "{}", self.savings)?;
+        if !self.redacted.is_empty() {
+            writeln!(f, "  redacted {}", self.redacted)?;
+        }
         for warning in &self.warnings {
             writeln!(f, "  warning  {warning}")?;
         }

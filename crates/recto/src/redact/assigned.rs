@@ -160,12 +160,24 @@ const SUFFIXES: [&str; 12] =
     ["prod", "production", "dev", "development", "staging", "test", "live", "base", "value", "default", "old", "new"];
 const SUFFIXES_MAX: usize = 3;
 
+/// With which letters those begin that are in every name that says something.
+static STEMS: [bool; 256] = {
+    let (mut stems, mut at) = ([false; 256], 0);
+    while at < 256 {
+        stems[at] = matches!(at as u8 | 0x20, b'p' | b's' | b'k' | b't' | b'a' | b'c');
+        at += 1;
+    }
+    stems
+};
+
 /// Returns what a name says about its value; its last words decide.
 fn sense(name: &[u8]) -> Option<Sense> {
     // Most names are done with one look: this is in every name that says something.
     let is_stem = |three: &[u8]| {
-        let three = [three[0] | 0x20, three[1] | 0x20, three[2] | 0x20];
-        matches!(&three, b"pas" | b"pwd" | b"sec" | b"key" | b"tok" | b"aut" | b"cre")
+        STEMS[usize::from(three[0])] && {
+            let three = [three[0] | 0x20, three[1] | 0x20, three[2] | 0x20];
+            matches!(&three, b"pas" | b"pwd" | b"sec" | b"key" | b"tok" | b"aut" | b"cre")
+        }
     };
     if !name.windows(3).any(is_stem) {
         return None;

@@ -14,6 +14,7 @@ const HEAD_BYTES_MAX: usize = 64;
 struct Rule {
     kind: Kind,
     prefix: &'static str,
+    two: [u8; 2],
     body: Body,
     length: Range<usize>,
 }
@@ -93,7 +94,8 @@ static RULES: [Rule; 37] = [
 ];
 
 const fn rule(kind: Kind, prefix: &'static str, body: Body, length: Range<usize>) -> Rule {
-    Rule { kind, prefix, body, length }
+    let two = [prefix.as_bytes()[0], prefix.as_bytes()[1]];
+    Rule { kind, prefix, two, body, length }
 }
 
 /// Which letters a key may begin with: most words are done with one look.
@@ -117,7 +119,9 @@ pub(super) fn at(bytes: &[u8], at: usize, word_end: usize) -> Option<(Range<usiz
     if word.starts_with(b"eyJ") && !matches!(before(bytes, at), b'-' | b'_') {
         return jwt(bytes, at);
     }
-    let rule = RULES.iter().find(|rule| word.starts_with(rule.prefix.as_bytes()))?;
+    // Two letters leave hardly any.
+    let two = word.first_chunk::<2>()?;
+    let rule = RULES.iter().find(|rule| rule.two == *two && word.starts_with(rule.prefix.as_bytes()))?;
     let start = at + rule.prefix.len();
     // What is no key is told by its head, so that beginnings in a row cost little each.
     let head = without_stops(&bytes[start..start + run(bytes, start, HEAD_BYTES_MAX, |it| rule.body.holds(it))]);

@@ -1,41 +1,32 @@
 use super::{Found, Kind, kind};
 use crate::digest::{Digest, Hasher};
-use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 use std::ops::Range;
 
 const OPENINGS: [&str; 2] = ["[secret:", "[personal:"];
-/// How many digits the number of a placeholder may have.
-const DIGITS_MAX: usize = 10;
+/// How many letters and digits the tag of a placeholder may have, and how many ours has: some thirty million are enough
+/// for the values of a conversation to be told apart.
+const TAG_LETTERS_MAX: usize = 10;
+const TAG_LETTERS: usize = 5;
+/// Without vowels, so that no tag is a word.
+const LETTERS: &[u8; 31] = b"0123456789bcdfghjklmnpqrstvwxyz";
 
-/// Which value has which number: of each kind, in the order of first appearance.
-///
-/// Values are kept as digests under a key, so that the map tells nobody what they were. Phone and card numbers are few
-/// enough to try them all: the key must stay as secret as the log.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Placeholders {
-    key: Digest,
-    numbers: BTreeMap<String, BTreeMap<Digest, u32>>,
-}
-
-impl Placeholders {
-    /// Returns a map without values; a conversation has one key for all its life.
-    pub fn keyed(key: Digest) -> Placeholders {
-        Placeholders { key, numbers: BTreeMap::new() }
+/// Returns what stands for a value, such as `[secret:jwt#k7q2m]`: the same for the same value under the same key. The tag
+/// tells nothing to whoever doesn't know the key. Phone and card numbers are few enough to try them all: the key must stay
+/// as secret as the log.
+pub(super) fn of(key: Digest, kind: &Kind, value: &str) -> String {
+    let mut hasher = Hasher::new();
+    hasher.digest(key);
+    hasher.text(kind.name());
+    hasher.text(value);
+    let [first, second, third, fourth, ..] = hasher.finish().to_bytes();
+    let mut bits = u32::from_be_bytes([first, second, third, fourth]);
+    let mut tag = String::with_capacity(TAG_LETTERS);
+    for _ in 0..TAG_LETTERS {
+        tag.push(char::from(LETTERS[bits as usize % LETTERS.len()]));
+        bits /= LETTERS.len() as u32;
     }
-
-    /// Returns what stands for a value, such as `[secret:jwt#2]`; a value that is new gets the next number.
-    pub fn of(&mut self, kind: &Kind, value: &str) -> String {
-        let mut hasher = Hasher::new();
-        hasher.digest(self.key);
-        hasher.text(kind.name());
-        hasher.text(value);
-        let numbers = self.numbers.entry(kind.name().to_owned()).or_default();
-        let next = numbers.len() as u32 + 1;
-        let number = numbers.entry(hasher.finish()).or_insert(next);
-        let group = if kind.is_personal() { "personal" } else { "secret" };
-        format!("[{group}:{}#{number}]", kind.name())
-    }
+    let group = if kind.is_personal() { "personal" } else { "secret" };
+    format!("[{group}:{}#{tag}]", kind.name())
 }
 
 /// Leaves out of what was found what is a placeholder already.
@@ -75,9 +66,10 @@ fn placeholder(text: &str, at: usize) -> Option<Range<usize>> {
     let is_name = |it: &&u8| it.is_ascii_lowercase() || it.is_ascii_digit() || **it == b'_';
     let name = rest.iter().take(kind::NAME_BYTES_MAX + 1).take_while(is_name).count();
     let rest = rest.get(name..)?.strip_prefix(b"#")?;
-    let digits = rest.iter().take(DIGITS_MAX + 1).take_while(|it| it.is_ascii_digit()).count();
+    let is_tag = |it: &&u8| it.is_ascii_lowercase() || it.is_ascii_digit();
+    let tag = rest.iter().take(TAG_LETTERS_MAX + 1).take_while(is_tag).count();
     let is_whole = (1..=kind::NAME_BYTES_MAX).contains(&name)
-        && (1..=DIGITS_MAX).contains(&digits)
-        && rest.get(digits) == Some(&b']');
-    is_whole.then(|| at..at + opening.len() + name + 1 + digits + 1)
+        && (1..=TAG_LETTERS_MAX).contains(&tag)
+        && rest.get(tag) == Some(&b']');
+    is_whole.then(|| at..at + opening.len() + name + 1 + tag + 1)
 }

@@ -6,37 +6,37 @@ use std::ops::Range;
 /// No key is shorter than this, with its first letters.
 const KEY_BYTES_MIN: usize = 15;
 
-/// What the walk does at a byte.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Step {
-    Pass,
-    /// Letters, digits, `_`, `-` and `.` are read as one word.
-    Word,
-    /// `=` or `:` may stand between a name and a value, and begin an address.
-    Assign,
-    /// `@` may stand in an e-mail address.
-    At,
-    /// `+` or `(` may begin a phone number.
-    Phone,
-}
+/// What is to be known of a byte. Letters, digits, `_`, `-` and `.` are read as words.
+const WORD: u8 = 1;
+/// Something may begin or stand at it.
+const LOOK: u8 = 2;
 
-const STEPS: [Step; 256] = {
-    let mut steps = [Step::Pass; 256];
+/// Most bytes of a text are passed over with one look.
+const fn looks(is_personal: bool) -> [u8; 256] {
+    let mut looks = [0; 256];
     let mut at = 0;
     while at < 256 {
-        steps[at] = match at as u8 {
-            b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' | b'_' | b'-' | b'.' => Step::Word,
-            b'=' | b':' => Step::Assign,
-            b'@' => Step::At,
-            b'+' | b'(' => Step::Phone,
-            _ => Step::Pass,
+        looks[at] = match at as u8 {
+            // `--option`, a block of lines; `Bearer`, `Basic`.
+            b'-' | b'b' | b'B' => WORD | LOOK,
+            b'0'..=b'9' if is_personal => WORD | LOOK,
+            b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' | b'_' | b'.' => WORD,
+            b'=' | b':' => LOOK,
+            b'@' | b'+' | b'(' if is_personal => LOOK,
+            _ => 0,
         };
         at += 1;
     }
-    steps
-};
+    looks
+}
+
+static SECRETS: [u8; 256] = looks(false);
+static ALL: [u8; 256] = looks(true);
 
 /// Returns what detectors of these kinds find; spans may overlap.
+///
+/// Where a word ends can't be foreseen, and a processor that guesses wrong at each of them does little else. So the walk
+/// goes byte by byte, and turns aside only where something may be, or when a word gets as long as a key.
 pub(super) fn scan(text: &str, kinds: &BTreeSet<Kind>) -> Vec<Found> {
     let bytes = text.as_bytes();
     let is_personal = kinds.iter().any(Kind::is_personal);
@@ -44,29 +44,78 @@ pub(super) fn scan(text: &str, kinds: &BTreeSet<Kind>) -> Vec<Found> {
     if kinds.is_empty() {
         return found.found;
     }
-    let mut at = 0;
+    let looks = if is_personal { &ALL } else { &SECRETS };
+    // Where the word begins that is being read.
+    let (mut at, mut start) = (0, 0);
     while at < bytes.len() {
-        let start = at;
-        while at < bytes.len() && STEPS[usize::from(bytes[at])] == Step::Word {
-            at += 1;
-        }
-        if at > start {
-            at = word(bytes, start..at, is_personal, &mut found);
-        }
-        match bytes.get(at).map_or(Step::Pass, |byte| STEPS[usize::from(*byte)]) {
-            Step::Assign => {
-                found.add(assigned::at(bytes, at));
-                found.add(web::password(bytes, at));
-            }
-            Step::At if is_personal => found.add(web::email(bytes, at)),
-            Step::Phone if is_personal => found.add(number::at(bytes, at)),
-            // Behind a private key a word may begin.
-            Step::Word => continue,
-            Step::Pass | Step::At | Step::Phone => {}
+        let look = looks[usize::from(bytes[at])];
+        start = if look & WORD == 0 { at + 1 } else { start };
+        // Behind a word it is negative, and so larger than anything.
+        let is_long = at.wrapping_sub(start) == KEY_BYTES_MIN - 1;
+        if (look & LOOK != 0 || is_long)
+            && let Some(next) = turn_aside(bytes, start, at, look, is_long, &mut found)
+        {
+            (at, start) = (next, next);
+            continue;
         }
         at += 1;
     }
     found.found
+}
+
+/// Looks at a place, and returns where to go on if that isn't behind it.
+fn turn_aside(bytes: &[u8], start: usize, at: usize, look: u8, is_long: bool, found: &mut Hits<'_>) -> Option<usize> {
+    if look & LOOK != 0 {
+        match bytes[at] {
+            b'=' | b':' => {
+                found.add(assigned::at(bytes, at));
+                found.add(web::password(bytes, at));
+            }
+            b'@' => found.add(web::email(bytes, at)),
+            b'+' | b'(' => found.add(number::at(bytes, at)),
+            b'-' if at == start && after(bytes, at + 1) == b'-' => {
+                let word = start..word_end(bytes, at);
+                if let Some(block) = pem::block(bytes, word.clone()) {
+                    let end = block.end;
+                    found.add(Some((block, Kind::PrivateKey)));
+                    return Some(end);
+                }
+                found.add(assigned::option(bytes, word));
+            }
+            b'0'..=b'9' => digit(bytes, start, at, found),
+            b'b' | b'B' if unescaped(bytes, start) == at => scheme(bytes, start, at, found),
+            _ => {}
+        }
+    }
+    if !is_long {
+        return None;
+    }
+    let end = word_end(bytes, at);
+    keys_in(bytes, start..end, found);
+    Some(end)
+}
+
+/// Looks at a digit: a number may begin with it, or an account number have it behind the letters of its country. The first
+/// letters of a word may belong to an escape in front of it.
+fn digit(bytes: &[u8], start: usize, at: usize, found: &mut Hits<'_>) {
+    match at.checked_sub(unescaped(bytes, start)) {
+        Some(0) => found.add(number::at(bytes, at)),
+        Some(2) => found.add(number::iban(bytes, at - 2)),
+        _ => {}
+    }
+}
+
+/// Looks at the first letter of a word that may be `Bearer` or `Basic`.
+fn scheme(bytes: &[u8], start: usize, at: usize, found: &mut Hits<'_>) {
+    let rest = &bytes[at + 1..];
+    let goes_on = |name: &[u8]| rest.len() >= name.len() && rest[..name.len()].eq_ignore_ascii_case(name);
+    if goes_on(b"earer ") || goes_on(b"asic ") {
+        found.add(assigned::scheme(bytes, start..word_end(bytes, at)));
+    }
+}
+
+fn word_end(bytes: &[u8], at: usize) -> usize {
+    at + run(bytes, at, usize::MAX, |byte| SECRETS[usize::from(byte)] & WORD != 0)
 }
 
 struct Hits<'k> {
@@ -91,35 +140,6 @@ impl Hits<'_> {
         let range = self.text.floor_char_boundary(range.start)..self.text.ceil_char_boundary(range.end);
         self.found.push(Found { range, kind });
     }
-}
-
-/// Looks at a word, and returns where to go on. Most words are neither long nor followed by what tells anything.
-#[inline]
-fn word(bytes: &[u8], range: Range<usize>, is_personal: bool, found: &mut Hits<'_>) -> usize {
-    let (first, last) = (bytes[range.start], bytes[range.end - 1]);
-    if first == b'-' && range.len() > 2 {
-        if let Some(block) = pem::block(bytes, range.clone()) {
-            let end = block.end;
-            found.add(Some((block, Kind::PrivateKey)));
-            return end;
-        }
-        found.add(assigned::option(bytes, range.clone()));
-    }
-    if matches!(last, b'r' | b'R' | b'c' | b'C') && after(bytes, range.end) == b' ' {
-        found.add(assigned::scheme(bytes, range.clone()));
-    }
-    if range.len() >= KEY_BYTES_MIN {
-        keys_in(bytes, range.clone(), found);
-    }
-    if is_personal {
-        let start = unescaped(bytes, range.start);
-        match after(bytes, start) {
-            b'0'..=b'9' => found.add(number::at(bytes, start)),
-            b'A'..=b'Z' => found.add(number::iban(bytes, start)),
-            _ => {}
-        }
-    }
-    range.end
 }
 
 /// Tries each place of a word where a key may begin: no letter or digit stands in front of it.

@@ -44,6 +44,7 @@ pub(super) fn join<'a>(window: Window<'a>, request: &Request<'a>, decided: Decid
         late_cost: request.late_system_cost(),
         tells_errors: request.target.tells_errors,
         turn: request.reader.turn(),
+        screen: None,
     };
     let mut join = Join { view, decided, purpose, calls: HashMap::new(), notes: HashMap::new(), request };
     let window = &join.view.window;

@@ -2,8 +2,9 @@
 
 use crate::laws::for_stories;
 use recto::edit::{Change, Decision};
-use recto::log::{Counted, Known, Missing, Newest, Tally};
+use recto::log::{Counted, Kept, Known, Missing, Newest, Tally};
 use recto::reader::{Came, KnownReader, MissingReader};
+use recto::redact::Screen;
 use recto::{Log, Plan, Reader, Request, Seq, Tokenizer, compile, plan};
 use recto_testkit::story::{Event, Story};
 use recto_testkit::world::World;
@@ -25,7 +26,7 @@ impl<'a> Shelf<'a> {
     }
 
     fn part(&self) -> Log {
-        Log::partial(Arc::new(Tokenizer::Chars4), self.known.clone())
+        Log::partial(Arc::new(Tokenizer::Chars4), Arc::default(), self.known.clone())
     }
 
     fn tally_at(&self, seq: Seq) -> Tally {
@@ -34,7 +35,10 @@ impl<'a> Shelf<'a> {
 
     fn copy(&self, seq: Seq) -> Option<Arc<Counted>> {
         let entry = self.log.get(seq)?;
-        let copy = Counted::stored(entry.seq, entry.original().clone(), &entry.counts()).expect("its own counts");
+        let (counts, findings) = (entry.counts(), Some(entry.findings().clone()));
+        let kept = Kept { counts: &counts, findings };
+        let copy = Counted::stored(entry.seq, entry.original().clone(), kept, &Screen::default(), &Tokenizer::Chars4)
+            .expect("its own counts");
         assert_eq!((copy.digest, copy.cost), (entry.digest, entry.cost));
         Some(Arc::new(copy))
     }

@@ -49,8 +49,8 @@ impl<S: Store> Asked<S> {
         let known = &self.server.gateway.calls;
         let config = &self.server.config;
         let policy = match incoming.held {
-            // What the provider holds can't be said otherwise.
-            Some(_) => Policy::preset("none").unwrap_or_else(|_| Policy::usual()),
+            // What the provider holds can't be said otherwise; what is new can.
+            Some(_) => Policy::none().redacting(self.policy()?.redact),
             None => self.policy()?,
         };
         let mut target = known.target(incoming.model().unwrap_or_default(), self.wire, config);

@@ -1,7 +1,7 @@
 //! Tokens, counted by the provider or by us; and models, as providers list them.
 
 use super::offer::Offer;
-use super::{Asked, Server, failed};
+use super::{Asked, Refused, Server, failed, store_failed};
 use crate::server::auth::Caller;
 use crate::server::error::refusal;
 use axum::body::{Body, Bytes};
@@ -36,10 +36,12 @@ pub(in crate::server) async fn count_tokens<S: Store>(
     let model = outline.as_ref().and_then(|outline| outline.model.as_deref()).unwrap_or_default().to_string();
     let policy = asked.policy().ok();
     let offer = outline.zip(policy).and_then(|(outline, policy)| Offer::of(asked.wire, &outline, &policy, 0));
-    let (body, text) = match &offer {
-        Some(offer) => (offer.put(&came).into(), offer.put(&came)),
-        None => (asked.body.clone(), came.into_owned()),
+    let text = offer.map_or_else(|| came.to_string(), |offer| offer.put(&came));
+    let text = match asked.unseen(&text).await {
+        Ok(seen) => seen.unwrap_or(text),
+        Err(refused) => return refused.told(asked.wire),
     };
+    let body = if text == came { asked.body.clone() } else { text.clone().into() };
     let answered = match asked.upstream(Some(&model)) {
         Ok(upstream) => asked.send(&upstream, "messages/count_tokens", Method::POST, body, Repeat::WhenUnreached).await,
         Err(refused) => return refused.told(asked.wire),
@@ -56,6 +58,19 @@ pub(in crate::server) async fn count_tokens<S: Store>(
             Some(error) => failed(asked.wire, &error),
             None => refusal(asked.wire, StatusCode::BAD_REQUEST, "body", &wrong.to_string()),
         },
+    }
+}
+
+impl<S: Store> Asked<S> {
+    /// What is counted of a text where the policy redacts something in it.
+    async fn unseen(&self, text: &str) -> Result<Option<String>, Refused> {
+        let redact = self.policy()?.redact;
+        let screen = self.server.engine.screen(&self.caller.tenant, &redact).await;
+        let screen = screen.map_err(|error| store_failed(&error))?;
+        Ok(match screen.json(text) {
+            std::borrow::Cow::Borrowed(_) => None,
+            std::borrow::Cow::Owned(seen) => Some(seen),
+        })
     }
 }
 

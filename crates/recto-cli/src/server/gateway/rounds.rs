@@ -19,6 +19,7 @@ use recto::chain::atoms;
 use recto::entry::{Call as ToolCall, Part, Status, Text};
 use recto::expand::{Ask, Refusal, TOOL_NAME};
 use recto::page::Page;
+use recto::redact::Screen;
 use recto::tokens::Count;
 use recto::wire::hidden::{Hiding, Round};
 use recto::wire::{Reply, Wire};
@@ -157,11 +158,12 @@ impl Going {
     }
 
     /// Returns the body of a further round, or why there can be none.
-    fn body(&self, came: &[u8], page: &Page) -> Result<Bytes, &'static str> {
+    fn body(&self, came: &[u8], page: &Page, screen: &Screen) -> Result<Bytes, &'static str> {
         let text = std::str::from_utf8(came).map_err(|_| "it is no text")?;
         let wire = self.call.target.wire;
         let outline = wire.outline(text).map_err(|_| "it can't be read")?;
-        Around { wire, text, outline: &outline, offer: Some(&self.offer) }.with(page, &self.call)
+        let screen = Some(screen).filter(|screen| screen.is_over_prompts());
+        Around { wire, text, outline: &outline, offer: Some(&self.offer), screen }.with(page, &self.call)
     }
 }
 
@@ -287,7 +289,7 @@ impl<S: Store> Relay<S> {
             Ok(Beginning::Made(begun)) => begun,
             Ok(Beginning::Unmade { why, .. }) | Err(why) => return Err(why.to_string()),
         };
-        match going.body(&self.asked.body, &begun.compiled.page) {
+        match going.body(&self.asked.body, &begun.compiled.page, begun.screen()) {
             Ok(body) => {
                 self.record = Record::Call(Box::new(Recorded { begun: Ok(begun), prices, said, flight }));
                 Ok((body, going.upstream.clone()))

@@ -62,6 +62,14 @@ impl World {
         self.serving = Some(Serving::start(command));
     }
 
+    /// Ends the server, and returns all that it said.
+    #[track_caller]
+    pub(super) fn logged(&mut self) -> String {
+        let said = self.serving.take().expect("it runs").end();
+        assert_eq!(said.code, Some(0), "{}{}", said.stdout, said.stderr);
+        said.stdout + &said.stderr
+    }
+
     /// Sends the server a signal: `TERM`, `KILL`.
     pub(super) fn signal(&self, name: &str) {
         let id = self.serving.as_ref().expect("it runs").child.id().to_string();

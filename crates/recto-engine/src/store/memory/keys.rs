@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 #[derive(Debug, Default)]
 pub(super) struct Keys {
     by_name: BTreeMap<Text, AccessKey>,
+    secret: Option<Digest>,
 }
 
 impl Keys {
@@ -21,6 +22,17 @@ impl Keys {
         }
         self.by_name.insert(key.name.clone(), key);
         Ok(())
+    }
+
+    /// Returns what is drawn once for all.
+    pub(super) fn secret(&mut self) -> Result<Digest, Error> {
+        if let Some(secret) = self.secret {
+            return Ok(secret);
+        }
+        let mut bytes = [0; 16];
+        let refused = |error: getrandom::Error| Kind::Io { what: "a random key".into(), why: error.to_string() };
+        getrandom::fill(&mut bytes).map_err(refused)?;
+        Ok(*self.secret.insert(Digest::from_bytes(bytes)))
     }
 
     pub(super) fn all(&self) -> Vec<AccessKey> {

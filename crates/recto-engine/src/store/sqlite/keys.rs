@@ -13,6 +13,7 @@ const KNOWN: &str = "SELECT 1 FROM access_key WHERE name = ?1 OR hash = ?2";
 const ADD: &str = "INSERT INTO access_key (hash, name, tenant, policy, at, revoked) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
 const ALL: &str = "SELECT hash, name, tenant, policy, at, revoked FROM access_key ORDER BY name LIMIT ?1";
 const ONE: &str = "SELECT hash, name, tenant, policy, at, revoked FROM access_key WHERE hash = ?1";
+const SECRET: &str = "SELECT value FROM secret WHERE id = 1";
 const REVOKE: &str = "UPDATE access_key SET revoked = ?2 WHERE name = ?1 AND revoked IS NULL";
 
 pub(super) fn add(db: &Connection, key: &AccessKey) -> Result<(), Error> {
@@ -40,6 +41,12 @@ pub(super) fn find(db: &Connection, hash: Digest) -> Result<Option<AccessKey>, E
 
 pub(super) fn revoke(db: &Connection, name: &str, at: Millis) -> Result<bool, Error> {
     Ok(db.prepare_cached(REVOKE)?.execute(params![name, at.0])? > 0)
+}
+
+/// Returns what was drawn when the store was made.
+pub(super) fn secret(db: &Connection) -> Result<Digest, Error> {
+    let value: Vec<u8> = db.prepare_cached(SECRET)?.query_row([], |row| row.get(0))?;
+    digest(&value)
 }
 
 /// A row as SQLite hands it out.

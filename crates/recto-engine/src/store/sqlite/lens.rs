@@ -49,7 +49,7 @@ pub(in crate::store) const KINDS: [DecisionKind; 6] = [
     DecisionKind::Expand,
     DecisionKind::Revert,
 ];
-const RECORD_KINDS: [RecordKind; 3] = [RecordKind::Session, RecordKind::Note, RecordKind::Want];
+const RECORD_KINDS: [RecordKind; 4] = [RecordKind::Session, RecordKind::Note, RecordKind::Want, RecordKind::Secrets];
 
 /// Returns the number of a kind of decision.
 pub(in crate::store) fn kind_number(kind: DecisionKind) -> usize {

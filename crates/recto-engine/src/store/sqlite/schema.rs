@@ -105,6 +105,10 @@ const MIGRATIONS: &[&str] = &[
     ) WITHOUT ROWID;
     CREATE TABLE dead_index (i INTEGER PRIMARY KEY, n INTEGER NOT NULL);
 ",
+    "
+    CREATE TABLE secret (id INTEGER PRIMARY KEY, value BLOB NOT NULL);
+    INSERT INTO secret (id, value) VALUES (1, randomblob(16));
+",
 ];
 
 /// The newest schema that is known.
