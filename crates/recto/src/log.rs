@@ -210,6 +210,11 @@ impl Log {
         self.screen.redact() == redact
     }
 
+    /// Returns whether it would look the same if it were shown as a policy asks.
+    pub(crate) fn is_the_same_to(&self, redact: &Redact) -> bool {
+        self.is_shown_by(redact) || (!self.has_found && redact.patterns.is_empty())
+    }
+
     fn lens(&self) -> Lens<'_> {
         Lens { counter: &*self.counter, screen: &self.screen }
     }

@@ -60,13 +60,38 @@ pub struct Replay<'a> {
     summaries: Option<Summaries<'a>>,
     reader: Reader,
     previous: Option<Page>,
-    /// What may come back, as far as the calls have come.
-    shelf: Shelf<'a>,
-    /// All entries, in order, and how many of them are on the shelf.
-    entries: (Vec<&'a Counted>, usize),
+    /// What may come back; nothing where its words are shown otherwise than they were given.
+    shelved: Option<Shelved<'a>>,
     /// Where the assistant messages stand.
     replies: Vec<Seq>,
     next: usize,
+}
+
+/// What may come back, as far as the calls have come.
+#[derive(Debug)]
+struct Shelved<'l> {
+    shelf: Shelf<'l>,
+    /// All entries, in order.
+    entries: Vec<&'l Counted>,
+    /// How many of them are on the shelf.
+    count: usize,
+}
+
+impl<'l> Shelved<'l> {
+    fn of(log: &'l Log) -> Shelved<'l> {
+        let mut entries: Vec<&Counted> = log.back().collect();
+        entries.reverse();
+        Shelved { shelf: Shelf::default(), entries, count: 0 }
+    }
+
+    /// Goes on to this place.
+    fn reach(&mut self, head: Option<Seq>) {
+        let new = self.entries[self.count..].iter().take_while(|entry| Some(entry.seq) <= head);
+        for entry in new {
+            self.shelf.add(entry);
+            self.count += 1;
+        }
+    }
 }
 
 /// One call of a replay.
@@ -100,8 +125,7 @@ impl<'a> Replay<'a> {
             summaries: None,
             reader,
             previous: None,
-            shelf: Shelf::default(),
-            entries: (Vec::new(), 0),
+            shelved: log.is_the_same_to(&policy.redact).then(|| Shelved::of(log)),
             replies,
             next: 0,
         }
@@ -202,27 +226,21 @@ impl<'a> Replay<'a> {
     fn page(&mut self, log: &Log, input: Option<&Counted>) -> Result<Compiled, Error> {
         let mut plan = self.planned(log, input)?;
         self.reader.commit(std::mem::take(&mut plan.edits), self.policy.digest());
-        self.shelve(log.head());
-        let request = Request { input, ..self.request(log, &self.reader) };
-        let compiled = recalled(&self.shelf, &self.entries.0, &request, compile(&request)?)?;
-        Ok(compiled.told(plan))
+        let mut kept = self.shelved.take();
+        let compiled = match &mut kept {
+            _ if self.policy.recall.is_none() => compile(&Request { input, ..self.request(log, &self.reader) }),
+            Some(shelved) => self.recalling(shelved, log, input),
+            None => self.recalling(&mut Shelved::of(&self.log), log, input),
+        };
+        self.shelved = kept;
+        Ok(compiled?.told(plan))
     }
 
-    /// Puts on the shelf what the calls have come to, where anything may come back.
-    fn shelve(&mut self, head: Option<Seq>) {
-        if self.policy.recall.is_none() {
-            return;
-        }
-        let (entries, shelved) = &mut self.entries;
-        if entries.is_empty() {
-            entries.extend(self.log.back());
-            entries.reverse();
-        }
-        let new = entries[*shelved..].iter().take_while(|entry| Some(entry.seq) <= head);
-        new.for_each(|entry| {
-            self.shelf.add(entry);
-            *shelved += 1;
-        });
+    /// Compiles one page with what comes back beside it.
+    fn recalling(&self, from: &mut Shelved<'_>, log: &Log, input: Option<&Counted>) -> Result<Compiled, Error> {
+        from.reach(log.head());
+        let request = Request { input, ..self.request(log, &self.reader) };
+        recalled(&from.shelf, &from.entries, &request, compile(&request)?)
     }
 
     /// Plans one page, with the summaries that it needs.
