@@ -260,20 +260,14 @@ pub trait Store: Send + Sync + 'static {
         tenant: &Tenant,
         id: &ConversationId,
         texts: Vec<Termed>,
-    ) -> impl Future<Output = Result<Option<Indexed>, Error>> + Send {
-        let _ = (tenant, id, texts);
-        std::future::ready(Ok(None))
-    }
+    ) -> impl Future<Output = Result<Option<Indexed>, Error>> + Send;
 
     /// Returns how far the index has come; nothing where a store keeps none.
     fn indexed(
         &self,
         tenant: &Tenant,
         id: &ConversationId,
-    ) -> impl Future<Output = Result<Option<Indexed>, Error>> + Send {
-        let _ = (tenant, id);
-        std::future::ready(Ok(None))
-    }
+    ) -> impl Future<Output = Result<Option<Indexed>, Error>> + Send;
 
     /// Finds entries by terms, for each the newest first and at most so many.
     fn postings(
@@ -282,16 +276,10 @@ pub trait Store: Send + Sync + 'static {
         id: &ConversationId,
         terms: Vec<Text>,
         most: usize,
-    ) -> impl Future<Output = Result<Vec<Posting>, Error>> + Send {
-        let _ = (tenant, id, most);
-        std::future::ready(Ok(vec![Posting::default(); terms.len()]))
-    }
+    ) -> impl Future<Output = Result<Vec<Posting>, Error>> + Send;
 
-    /// Returns something that was drawn at random when the store was made, and that stays: nobody outside can know it. A
-    /// store that draws nothing has placeholders by which a guess at what they stand for can be told from another.
-    fn secret(&self) -> impl Future<Output = Result<Digest, Error>> + Send {
-        async { Ok(Digest::default()) }
-    }
+    /// Returns something that was drawn at random when the store was made, and that stays: nobody outside can know it.
+    fn secret(&self) -> impl Future<Output = Result<Digest, Error>> + Send;
 
     /// Adds a key. One of this name is an error of kind *exists*, also after it was revoked.
     fn add_key(&self, key: AccessKey) -> impl Future<Output = Result<(), Error>> + Send;

@@ -230,6 +230,28 @@ impl Store for Any {
         on!(self, linked(tenant, prefixes))
     }
 
+    async fn index(&self, tenant: &Tenant, id: &ConversationId, texts: Vec<Termed>) -> Result<Option<Indexed>, Error> {
+        on!(self, index(tenant, id, texts))
+    }
+
+    async fn indexed(&self, tenant: &Tenant, id: &ConversationId) -> Result<Option<Indexed>, Error> {
+        on!(self, indexed(tenant, id))
+    }
+
+    async fn postings(
+        &self,
+        tenant: &Tenant,
+        id: &ConversationId,
+        terms: Vec<Text>,
+        most: usize,
+    ) -> Result<Vec<Posting>, Error> {
+        on!(self, postings(tenant, id, terms, most))
+    }
+
+    async fn secret(&self) -> Result<Digest, Error> {
+        on!(self, secret())
+    }
+
     async fn add_key(&self, key: AccessKey) -> Result<(), Error> {
         on!(self, add_key(key))
     }

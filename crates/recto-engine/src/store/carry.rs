@@ -110,6 +110,11 @@ pub struct Carried {
 /// repeated. Nobody may write to either meanwhile. `progress` hears how far it is, after each page.
 pub async fn carry(from: &Any, to: &Postgres, mut progress: impl FnMut(&Carried)) -> Result<Carried, Error> {
     let mut carried = Carried::default();
+    // Placeholders of secrets stay the same, and so do the pages that show them.
+    let secret = from.secret().await?;
+    if to.take_secret(secret).await? != secret {
+        return Err(differs("what placeholders of secrets are made with"));
+    }
     carry_keys(from, to, &mut carried).await?;
     let mut done = BTreeSet::new();
     let mut after: Option<Key> = None;

@@ -10,6 +10,7 @@ mod erase;
 mod fault;
 mod fork;
 mod found;
+mod index;
 mod keys;
 mod lens;
 mod links;
@@ -66,6 +67,14 @@ impl Postgres {
     /// Returns what about the server puts at risk what was acknowledged.
     pub fn warnings(&self) -> &[Warning] {
         &self.warnings
+    }
+
+    /// Takes something that was drawn at random as the secret of this store unless it has one; returns the one that holds.
+    pub(super) async fn take_secret(&self, drawn: Digest) -> Result<Digest, Error> {
+        let (anybody, nobody) = (&Tenant::default(), &ConversationId::from(""));
+        self.transactions.write(anybody, nobody, |_| keys::put_secret(drawn)).await?;
+        let missing = || Kind::Corrupt { what: "the store has no secret".into() };
+        Ok(self.transactions.read(keys::secret).await?.ok_or_else(missing)?)
     }
 
     /// Deletes what a fenced conversation still holds.
@@ -274,6 +283,33 @@ impl Store for Postgres {
     async fn linked(&self, tenant: &Tenant, prefixes: Vec<Digest>) -> Result<Vec<Link>, Error> {
         let prefixes = &prefixes;
         self.transactions.read(|db| links::linked(db, tenant, prefixes)).await
+    }
+
+    async fn index(&self, tenant: &Tenant, id: &ConversationId, texts: Vec<Termed>) -> Result<Option<Indexed>, Error> {
+        let texts = &texts;
+        self.transactions.write(tenant, id, |db| index::add(db, tenant, id, texts)).await.map(Some)
+    }
+
+    async fn indexed(&self, tenant: &Tenant, id: &ConversationId) -> Result<Option<Indexed>, Error> {
+        read!(self, tenant, id, |db, found| index::reached(&db, &found)).map(Some)
+    }
+
+    async fn postings(
+        &self,
+        tenant: &Tenant,
+        id: &ConversationId,
+        terms: Vec<Text>,
+        most: usize,
+    ) -> Result<Vec<Posting>, Error> {
+        let terms = &terms;
+        read!(self, tenant, id, |db, found| index::postings(&db, &found, terms, most))
+    }
+
+    async fn secret(&self) -> Result<Digest, Error> {
+        match self.transactions.read(keys::secret).await? {
+            Some(known) => Ok(known),
+            None => self.take_secret(Digest::of(&transaction::random()?)).await,
+        }
     }
 
     async fn add_key(&self, key: AccessKey) -> Result<(), Error> {

@@ -56,7 +56,7 @@ macro_rules! some_of {
 }
 
 /// One for each table that holds rows of a conversation.
-pub(super) const DROPS: [&str; 10] = [
+pub(super) const DROPS: [&str; 12] = [
     some_of!("entry", "seq"),
     some_of!("content", "hash"),
     some_of!("decision", "reader, ordinal"),
@@ -67,6 +67,8 @@ pub(super) const DROPS: [&str; 10] = [
     some_of!("link", "prefix"),
     some_of!("record", "kind, key"),
     some_of!("written", "version"),
+    some_of!("posting", "term, seq"),
+    some_of!("word_index", "upto"),
 ];
 
 const ENTRY: &str = "
@@ -258,7 +260,8 @@ pub(super) async fn entry(
     let (digests, less): (Vec<Digest>, Vec<i64>) = less.into_iter().unzip();
     let none = super::value::Value::Bytes(Vec::new());
     let body = with(values![seq, remains.body.as_str(), remains.counts.as_str()], vec![none]);
-    let mut statements = vec![Statement::new(REMAIN, with(key(), body))];
+    let forget = Statement::new(super::index::FORGET, with(key(), values![seq]));
+    let mut statements = vec![Statement::new(REMAIN, with(key(), body)), forget];
     if !digests.is_empty() {
         statements.push(Statement::new(UNREFER, with(key(), values![digests.clone(), less])));
         statements.push(Statement::new(DROP_UNUSED, with(key(), values![digests])));

@@ -17,6 +17,8 @@ const KNOWN: &str = "
 const ADD: &str = "INSERT INTO access_key (hash, name, tenant, policy, at, revoked) VALUES ($1, $2, $3, $4, $5, $6)";
 const ALL: &str = "SELECT hash, name, tenant, policy, at, revoked FROM access_key ORDER BY name LIMIT $1";
 const ONE: &str = "SELECT hash, name, tenant, policy, at, revoked FROM access_key WHERE hash = $1";
+const SECRET: &str = "SELECT value FROM secret WHERE one = 1";
+const PUT_SECRET: &str = "INSERT INTO secret (one, value) VALUES (1, $1) ON CONFLICT (one) DO NOTHING";
 const REVOKED: &str = "SELECT revoked FROM access_key WHERE name = $1 FOR UPDATE";
 const REVOKE: &str = "UPDATE access_key SET revoked = $2 WHERE name = $1 AND revoked IS NULL";
 
@@ -44,6 +46,16 @@ pub(super) async fn all(db: Db) -> Result<Vec<AccessKey>, Error> {
 
 pub(super) async fn find(db: Db, hash: Digest) -> Result<Option<AccessKey>, Error> {
     db.row(ONE, values![hash]).await?.as_ref().map(access_key).transpose()
+}
+
+/// Returns what was drawn for this store, if anything was.
+pub(super) async fn secret(db: Db) -> Result<Option<Digest>, Error> {
+    db.row(SECRET, values![]).await?.map(|row| digest(&row, 0)).transpose()
+}
+
+/// Puts it down, unless somebody else was quicker.
+pub(super) async fn put_secret<'v>(drawn: Digest) -> Result<Plan<'v, ()>, Error> {
+    Ok(Plan::repeats((), vec![Statement::new(PUT_SECRET, values![drawn])]))
 }
 
 /// Revokes a key. Once it was sent, it may be revoked because the answer was lost.

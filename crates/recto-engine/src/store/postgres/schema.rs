@@ -92,10 +92,21 @@ const MIGRATIONS: &[&str] = &["
         hash BYTEA PRIMARY KEY, name TEXT COLLATE \"C\" NOT NULL UNIQUE, tenant TEXT NOT NULL, policy TEXT,
         at BIGINT NOT NULL, revoked BIGINT
     );
+    CREATE TABLE secret (one BIGINT PRIMARY KEY, value BYTEA NOT NULL);
+    CREATE TABLE word_index (
+        tenant TEXT COLLATE \"C\" NOT NULL, conversation TEXT COLLATE \"C\" NOT NULL, upto BIGINT NOT NULL,
+        texts BIGINT NOT NULL,
+        PRIMARY KEY (tenant, conversation)
+    );
+    CREATE TABLE posting (
+        tenant TEXT COLLATE \"C\" NOT NULL, conversation TEXT COLLATE \"C\" NOT NULL, term BIGINT NOT NULL,
+        seq BIGINT NOT NULL,
+        PRIMARY KEY (tenant, conversation, term, seq)
+    );
 "];
 
 /// Every table, but for the one that says that these are ours.
-const TABLES: [&str; 13] = [
+const TABLES: [&str; 16] = [
     "conversation",
     "erasing",
     "written",
@@ -109,6 +120,9 @@ const TABLES: [&str; 13] = [
     "record",
     "link",
     "access_key",
+    "secret",
+    "word_index",
+    "posting",
 ];
 
 /// The newest schema that is known.

@@ -265,7 +265,7 @@ fn silent() -> Error {
     Kind::Unreachable { what: "no answer in time".into() }.into()
 }
 
-fn random() -> Result<[u8; 16], Error> {
+pub(super) fn random() -> Result<[u8; 16], Error> {
     let mut bytes = [0; 16];
     let refused = |error: getrandom::Error| Kind::Io { what: "a random number".into(), why: error.to_string() };
     getrandom::fill(&mut bytes).map_err(refused)?;
