@@ -10,6 +10,7 @@ mod erase;
 mod fault;
 mod fork;
 mod found;
+mod insert;
 mod keys;
 mod lens;
 mod links;
@@ -165,7 +166,8 @@ impl Store for Postgres {
         which: Decisions,
     ) -> Result<Vec<DecisionRow>, Error> {
         let which = &which;
-        read!(self, tenant, id, |db, found| lens::decisions(&db, &found, reader, upto, which))
+        let key = (tenant, id);
+        self.transactions.read(|db| async move { lens::decisions(&db, key, reader, upto, which).await }).await
     }
 
     async fn turns(
@@ -177,7 +179,8 @@ impl Store for Postgres {
         which: Turns,
     ) -> Result<Vec<TurnRow>, Error> {
         let which = &which;
-        read!(self, tenant, id, |db, found| lens::turns(&db, &found, reader, upto, which))
+        let key = (tenant, id);
+        self.transactions.read(|db| async move { lens::turns(&db, key, reader, upto, which).await }).await
     }
 
     async fn commit(
