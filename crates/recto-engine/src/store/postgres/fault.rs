@@ -45,6 +45,12 @@ fn of_server(error: &DbError) -> Kind {
     }
 }
 
+/// Returns whether trying again can't help: nobody is let in, or there is no such database.
+pub(super) fn is_final(error: &tokio_postgres::Error) -> bool {
+    let code = error.as_db_error().map(|told| told.code().code());
+    code.is_some_and(|code| ["28", "3D"].iter().any(|class| code.starts_with(class)))
+}
+
 fn is_value(error: &tokio_postgres::Error) -> bool {
     let told = error.to_string();
     told.starts_with("error deserializing column") || told.starts_with("error serializing parameter")

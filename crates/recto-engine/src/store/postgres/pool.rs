@@ -14,7 +14,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use tokio::runtime::{self, Handle};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::{Instant, sleep, timeout, timeout_at};
+use tokio::time::{Instant, sleep, timeout_at};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Row};
 
@@ -52,7 +52,9 @@ impl Pool {
             let connected = timeout_at(deadline, connect(&self.settings)).await;
             match connected {
                 Ok(Ok(db)) => return Ok(Lease { db, pool: Arc::clone(self), _permit: permit }),
-                Ok(Err(error)) if !error.is_busy() || Instant::now() + again >= deadline => return Err(error),
+                Ok(Err(error)) if fault::is_final(&error) || Instant::now() + again >= deadline => {
+                    return Err(named(&self.settings, &error));
+                }
                 Ok(Err(_)) => sleep(again).await,
                 Err(_) => return Err(Kind::Unreachable { what: format!("{}: no answer", self.settings) }.into()),
             }
@@ -77,28 +79,22 @@ impl Pool {
     }
 }
 
-/// Opens a connection to the first server that takes writes.
-pub(super) async fn connect(settings: &Settings) -> Result<Db, Error> {
-    let mut refused = Kind::Unreachable { what: format!("{settings}: no answer") };
-    for host in &settings.hosts {
-        match timeout(settings.connect_wait, host.connect(settings.tls.clone())).await {
-            Ok(Ok((client, connection))) => {
-                // It ends when the client is dropped; what goes wrong is told to whoever waits for an answer.
-                tokio::spawn(async move { drop(connection.await) });
-                return Ok(Db { client: Arc::new(client) });
-            }
-            // The place is told, and no password.
-            Ok(Err(error)) => {
-                refused = match fault::kind(&error) {
-                    Kind::Unreachable { what } => Kind::Unreachable { what: format!("{settings}: {what}") },
-                    Kind::Io { why, .. } => Kind::Io { what: settings.to_string(), why },
-                    kind => kind,
-                }
-            }
-            Err(_) => {}
-        }
+/// Opens a connection to whichever server takes writes.
+pub(super) async fn connect(settings: &Settings) -> Result<Db, tokio_postgres::Error> {
+    let (client, connection) = settings.config.connect(settings.tls.clone()).await?;
+    // It ends when the client is dropped; what goes wrong is told to whoever waits for an answer.
+    tokio::spawn(async move { drop(connection.await) });
+    Ok(Db { client: Arc::new(client) })
+}
+
+/// Returns the error of a connection that could not be opened, with the place and without the password.
+pub(super) fn named(settings: &Settings, error: &tokio_postgres::Error) -> Error {
+    match fault::kind(error) {
+        Kind::Unreachable { what } => Kind::Unreachable { what: format!("{settings}: {what}") },
+        Kind::Io { why, .. } => Kind::Io { what: settings.to_string(), why },
+        kind => kind,
     }
-    Err(refused.into())
+    .into()
 }
 
 /// A connection in use. Dropped, it is closed; given back, it is used again.

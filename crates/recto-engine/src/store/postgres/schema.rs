@@ -5,7 +5,7 @@
 //! Numbers are 64 bits wide, times are milliseconds, JSON is text. All words that somebody said stand in rows of their
 //! conversation.
 
-use super::pool::{Db, connect};
+use super::pool::{Db, connect, named};
 use super::settings::Settings;
 use super::value::{number, text, values};
 use crate::error::{Error, Kind};
@@ -167,7 +167,8 @@ impl fmt::Display for Warning {
 pub(super) async fn prepare(settings: &Settings) -> Result<Vec<Warning>, Error> {
     let deadline = Instant::now() + settings.wait;
     let late = || Error::from(Kind::Unreachable { what: format!("{settings}: no answer in time") });
-    let db = timeout_at(deadline, connect(settings)).await.map_err(|_| late())??;
+    let connected = timeout_at(deadline, connect(settings)).await.map_err(|_| late())?;
+    let db = connected.map_err(|error| named(settings, &error))?;
     timeout_at(deadline, prepare_with(&db, settings)).await.map_err(|_| late())?
 }
 

@@ -27,11 +27,7 @@ const EXAMPLE: &str = "write it like postgres://recto@db1,db2/recto?sslmode=requ
 /// Where a store is, and how it is used. Shown, it has no password.
 #[derive(Clone)]
 pub struct Settings {
-    config: Config,
-    /// The same for each host alone: one that takes connections and says nothing must not keep the others waiting.
-    pub(super) hosts: Vec<Config>,
-    /// How long each host may take.
-    pub(super) connect_wait: Duration,
+    pub(super) config: Config,
     pub(super) schema: String,
     pub(super) connections: usize,
     pub(super) wait: Duration,
@@ -49,7 +45,6 @@ impl Settings {
     pub fn or_password(mut self, password: &str) -> Settings {
         if self.config.get_password().is_none() {
             self.config.password(password);
-            self.hosts = one_by_one(&self.config);
         }
         self
     }
@@ -101,60 +96,8 @@ impl FromStr for Settings {
             config.application_name("recto");
         }
         let tls = if mode == SslMode::Disable { Tls::none() } else { Tls::trusting(roots.as_deref())? };
-        let (hosts, connect_wait) = (one_by_one(&config), *config.get_connect_timeout().unwrap_or(&CONNECT_WAIT));
-        Ok(Settings { config, hosts, connect_wait, schema, connections, wait, tls })
+        Ok(Settings { config, schema, connections, wait, tls })
     }
-}
-
-/// Returns the same for each host alone.
-fn one_by_one(config: &Config) -> Vec<Config> {
-    let hosts = config.get_hosts().len().max(config.get_hostaddrs().len());
-    (0..hosts).map(|at| alone(config, at)).collect()
-}
-
-fn alone(config: &Config, at: usize) -> Config {
-    let mut one = Config::new();
-    match config.get_hosts().get(at) {
-        Some(Host::Tcp(name)) => {
-            one.host(name);
-        }
-        #[cfg(unix)]
-        Some(Host::Unix(path)) => {
-            one.host_path(path);
-        }
-        None => {}
-    }
-    if let Some(address) = config.get_hostaddrs().get(at) {
-        one.hostaddr(*address);
-    }
-    if let Some(port) = config.get_ports().get(at).or(config.get_ports().first()) {
-        one.port(*port);
-    }
-    if let Some(user) = config.get_user() {
-        one.user(user);
-    }
-    if let Some(password) = config.get_password() {
-        one.password(password);
-    }
-    if let Some(name) = config.get_dbname() {
-        one.dbname(name);
-    }
-    if let Some(options) = config.get_options() {
-        one.options(options);
-    }
-    if let Some(name) = config.get_application_name() {
-        one.application_name(name);
-    }
-    if let Some(wait) = config.get_connect_timeout() {
-        one.connect_timeout(*wait);
-    }
-    if let Some(wait) = config.get_tcp_user_timeout() {
-        one.tcp_user_timeout(*wait);
-    }
-    one.keepalives(config.get_keepalives()).keepalives_idle(config.get_keepalives_idle());
-    one.ssl_mode(config.get_ssl_mode()).ssl_negotiation(config.get_ssl_negotiation());
-    one.channel_binding(config.get_channel_binding()).target_session_attrs(TargetSessionAttrs::ReadWrite);
-    one
 }
 
 impl fmt::Display for Settings {
