@@ -10,6 +10,7 @@ mod erase;
 mod fault;
 mod fork;
 mod found;
+mod hosts;
 mod insert;
 mod keys;
 mod lens;

@@ -83,7 +83,7 @@ pub(super) async fn append<'v>(
     let (mut found, mut looked, _) = look(&db, (tenant, id), batch, Vec::new(), Vec::new()).await?;
     check_batch(batch)?;
     if let Some(first) = looked.repeated.take() {
-        return first.map(Plan::nothing);
+        return first.map(Plan::confirms);
     }
     let mut statements = Vec::new();
     let appended = add(&mut found, tenant, id, batch, batch.at, &looked, &mut statements)?;
@@ -312,7 +312,7 @@ pub(super) async fn acknowledge<'v>(
     check_batch(produced)?;
     check_receipt(&turn.receipt)?;
     if let Some(first) = looked.repeated.take() {
-        return first.map(Plan::nothing);
+        return first.map(Plan::confirms);
     }
     let conflict = |what: String| Error::from(Kind::Conflict { what, hint: READ_AGAIN.into() });
     let not_open = || conflict(format!("no open call {ticket} of reader {:?}", name.as_str()));
