@@ -10,7 +10,9 @@ mod erase;
 mod fault;
 mod fork;
 mod found;
+mod hosts;
 mod index;
+mod insert;
 mod keys;
 mod lens;
 mod links;
@@ -174,7 +176,8 @@ impl Store for Postgres {
         which: Decisions,
     ) -> Result<Vec<DecisionRow>, Error> {
         let which = &which;
-        read!(self, tenant, id, |db, found| lens::decisions(&db, &found, reader, upto, which))
+        let key = (tenant, id);
+        self.transactions.read(|db| async move { lens::decisions(&db, key, reader, upto, which).await }).await
     }
 
     async fn turns(
@@ -186,7 +189,8 @@ impl Store for Postgres {
         which: Turns,
     ) -> Result<Vec<TurnRow>, Error> {
         let which = &which;
-        read!(self, tenant, id, |db, found| lens::turns(&db, &found, reader, upto, which))
+        let key = (tenant, id);
+        self.transactions.read(|db| async move { lens::turns(&db, key, reader, upto, which).await }).await
     }
 
     async fn commit(

@@ -3,7 +3,7 @@
 //! A connection carries nothing from one transaction to the next: no prepared statement, no setting, no temporary
 //! table. So a pooler that hands out another server connection for each transaction may stand between.
 
-use super::fault;
+use super::hosts::{self, Unopened};
 use super::settings::Settings;
 use super::value::Value;
 use crate::error::{Error, Kind};
@@ -52,9 +52,7 @@ impl Pool {
             let connected = timeout_at(deadline, connect(&self.settings)).await;
             match connected {
                 Ok(Ok(db)) => return Ok(Lease { db, pool: Arc::clone(self), _permit: permit }),
-                Ok(Err(error)) if fault::is_final(&error) || Instant::now() + again >= deadline => {
-                    return Err(named(&self.settings, &error));
-                }
+                Ok(Err(why)) if why.is_final || Instant::now() + again >= deadline => return Err(why.error),
                 Ok(Err(_)) => sleep(again).await,
                 Err(_) => return Err(Kind::Unreachable { what: format!("{}: no answer", self.settings) }.into()),
             }
@@ -80,21 +78,8 @@ impl Pool {
 }
 
 /// Opens a connection to whichever server takes writes.
-pub(super) async fn connect(settings: &Settings) -> Result<Db, tokio_postgres::Error> {
-    let (client, connection) = settings.config.connect(settings.tls.clone()).await?;
-    // It ends when the client is dropped; what goes wrong is told to whoever waits for an answer.
-    tokio::spawn(async move { drop(connection.await) });
-    Ok(Db { client: Arc::new(client) })
-}
-
-/// Returns the error of a connection that could not be opened, with the place and without the password.
-pub(super) fn named(settings: &Settings, error: &tokio_postgres::Error) -> Error {
-    match fault::kind(error) {
-        Kind::Unreachable { what } => Kind::Unreachable { what: format!("{settings}: {what}") },
-        Kind::Io { why, .. } => Kind::Io { what: settings.to_string(), why },
-        kind => kind,
-    }
-    .into()
+pub(super) async fn connect(settings: &Settings) -> Result<Db, Unopened> {
+    Ok(Db { client: Arc::new(hosts::connect(settings).await?) })
 }
 
 /// A connection in use. Dropped, it is closed; given back, it is used again.

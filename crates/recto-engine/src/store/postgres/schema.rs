@@ -5,7 +5,7 @@
 //! Numbers are 64 bits wide, times are milliseconds, JSON is text. All words that somebody said stand in rows of their
 //! conversation.
 
-use super::pool::{Db, connect, named};
+use super::pool::{Db, connect};
 use super::settings::Settings;
 use super::value::{number, text, values};
 use crate::error::{Error, Kind};
@@ -182,7 +182,7 @@ pub(super) async fn prepare(settings: &Settings) -> Result<Vec<Warning>, Error> 
     let deadline = Instant::now() + settings.wait;
     let late = || Error::from(Kind::Unreachable { what: format!("{settings}: no answer in time") });
     let connected = timeout_at(deadline, connect(settings)).await.map_err(|_| late())?;
-    let db = connected.map_err(|error| named(settings, &error))?;
+    let db = connected.map_err(|why| why.error)?;
     timeout_at(deadline, prepare_with(&db, settings)).await.map_err(|_| late())?
 }
 

@@ -5,6 +5,8 @@ use crate::error::Error;
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
@@ -32,6 +34,8 @@ pub struct Settings {
     pub(super) connections: usize,
     pub(super) wait: Duration,
     pub(super) tls: Tls,
+    /// Which of the servers took writes last; clones share it.
+    pub(super) writable: Arc<AtomicUsize>,
 }
 
 impl Settings {
@@ -96,7 +100,7 @@ impl FromStr for Settings {
             config.application_name("recto");
         }
         let tls = if mode == SslMode::Disable { Tls::none() } else { Tls::trusting(roots.as_deref())? };
-        Ok(Settings { config, schema, connections, wait, tls })
+        Ok(Settings { config, schema, connections, wait, tls, writable: Arc::default() })
     }
 }
 

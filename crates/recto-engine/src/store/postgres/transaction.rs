@@ -24,6 +24,7 @@ const PUT_WRITTEN: &str = "
 const WRITTEN: &str = "SELECT version FROM written WHERE tenant = $1 AND conversation = $2 AND writer = $3";
 const DROP_WRITTEN: &str = "
     DELETE FROM written WHERE tenant = $1 AND conversation = $2 AND version <= $3 AND at < $4";
+const CONFIRM: &str = "UPDATE conversation SET version = version WHERE tenant = $1 AND conversation = $2";
 const LOCK: &str = "SELECT version FROM conversation WHERE tenant = $1 AND conversation = $2 FOR UPDATE";
 
 /// What a write has to write once it has looked.
@@ -36,6 +37,9 @@ pub(super) struct Plan<'v, T> {
 pub(super) enum Does<'v> {
     /// Nothing: the answer is known.
     Nothing,
+    /// Nothing new: this version was written before. That it is there may be known to this server alone; a commit behind
+    /// it is answered once the standbys have both.
+    Confirms(Option<i64>),
     /// These, which make this version of the conversation.
     Writes(i64, Vec<Statement<'v>>),
     /// These, which can be done twice.
@@ -45,6 +49,10 @@ pub(super) enum Does<'v> {
 impl<'v, T> Plan<'v, T> {
     pub(super) fn nothing(answer: T) -> Plan<'v, T> {
         Plan { answer, does: Does::Nothing }
+    }
+
+    pub(super) fn confirms(answer: T) -> Plan<'v, T> {
+        Plan { answer, does: Does::Confirms(None) }
     }
 
     pub(super) fn writes(answer: T, version: i64, statements: Vec<Statement<'v>>) -> Plan<'v, T> {
@@ -130,6 +138,7 @@ impl Transactions {
         let mut deadline = Instant::now() + self.pool.settings.wait;
         // Commits that nobody has answered, by the version that they would have made.
         let mut sent: Vec<(Option<i64>, T)> = Vec::new();
+        let mut is_in_doubt = false;
         let mut tries = 0;
         loop {
             tries += 1;
@@ -143,10 +152,11 @@ impl Transactions {
                 Outcome::Refused(error) => return Err(error),
                 Outcome::Again(error) => error,
                 Outcome::Lost(version, answer, error) => {
-                    if sent.is_empty() {
+                    if !is_in_doubt {
                         // To find out what became of it takes time of its own.
                         deadline = Instant::now() + self.pool.settings.wait;
                     }
+                    is_in_doubt = true;
                     sent.push((version, answer));
                     error
                 }
@@ -182,10 +192,14 @@ impl Transactions {
                 return if is_again { Outcome::Again(error) } else { Outcome::Refused(error) };
             }
         };
+        let is_confirming = matches!(does, Does::Confirms(_));
         let (version, statements) = match does {
             Does::Nothing => {
                 lease.undo();
                 return Outcome::Done(answer);
+            }
+            Does::Confirms(version) => {
+                (version, vec![Statement::new(CONFIRM, values![whose.0.as_str(), whose.1.as_str()])])
             }
             Does::Writes(version, statements) => (Some(version), signed(whose, version, statements)),
             Does::Repeats(statements) => (None, statements),
@@ -196,6 +210,10 @@ impl Transactions {
                 Outcome::Done(answer)
             }
             Err(error) if error.is_unreachable() => Outcome::Lost(version, answer, error),
+            Err(error) if is_confirming => {
+                lease.undo();
+                Outcome::Lost(version, answer, error)
+            }
             Err(error) => {
                 let is_again = error.is_busy();
                 lease.undo();
@@ -215,13 +233,13 @@ async fn look<'v, T, F>(
 where
     F: Future<Output = Result<Plan<'v, T>, Error>>,
 {
-    if let Some(answer) = committed(db, whose, sent).await? {
-        return Ok(Plan::nothing(answer));
+    if let Some((version, answer)) = committed(db, whose, sent).await? {
+        return Ok(Plan { answer, does: Does::Confirms(Some(version)) });
     }
     match work(db.clone()).await {
         // A conversation that was just being made could not be locked; now it is there, and may be ours.
         Err(error) if !error.is_busy() => match committed(db, whose, sent).await? {
-            Some(answer) => Ok(Plan::nothing(answer)),
+            Some((version, answer)) => Ok(Plan { answer, does: Does::Confirms(Some(version)) }),
             None => Err(error),
         },
         looked => looked,
@@ -232,7 +250,7 @@ async fn committed<T>(
     db: &Db,
     (tenant, id, writer): (&Tenant, &ConversationId, [u8; 16]),
     sent: &mut Vec<(Option<i64>, T)>,
-) -> Result<Option<T>, Error> {
+) -> Result<Option<(i64, T)>, Error> {
     if sent.iter().all(|(version, _)| version.is_none()) {
         return Ok(None);
     }
@@ -241,7 +259,7 @@ async fn committed<T>(
     let Some(row) = db.row(WRITTEN, values![tenant.as_str(), id.as_str(), writer]).await? else { return Ok(None) };
     let version = number(&row, 0)?;
     let at = sent.iter().position(|(it, _)| *it == Some(version));
-    Ok(at.map(|at| sent.swap_remove(at).1))
+    Ok(at.map(|at| (version, sent.swap_remove(at).1)))
 }
 
 /// Adds who writes, and lets go of what nobody asks for any more.
