@@ -16,6 +16,7 @@ mod kill;
 mod port;
 mod postgres;
 mod processes;
+mod servers;
 mod sessions;
 mod sqlite;
 mod subprocess;
