@@ -10,6 +10,7 @@ mod plain; // a provider that takes and answers anything
 mod programs; // Claude Code and Codex
 mod redaction; // what a policy keeps from a provider
 mod routes; // what is asked beside conversations
+mod pair; // two servers on one database
 mod said; // what a request says, and what is kept of it
 mod which; // the conversation that a request goes on from
 mod world; // a provider, the server, and what it leaves behind

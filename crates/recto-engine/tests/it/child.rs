@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::thread::JoinHandle;
 
 /// What stands before the lines that a child tells its parent; the test harness writes others.
 const MARK: &str = "told: ";
@@ -10,7 +11,8 @@ const MARK: &str = "told: ";
 pub(crate) struct Running {
     child: Child,
     input: Option<ChildStdin>,
-    lines: BufReader<ChildStdout>,
+    /// Until somebody else hears them.
+    lines: Option<BufReader<ChildStdout>>,
 }
 
 impl Running {
@@ -22,22 +24,23 @@ impl Running {
         let mut child =
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("this binary can be started");
         let input = child.stdin.take();
-        let lines = BufReader::new(child.stdout.take().expect("its output is a pipe"));
+        let lines = child.stdout.take().map(BufReader::new);
         Running { child, input, lines }
     }
 
     /// Returns the next whole line that it tells, or `None` once there will be no more.
     pub(crate) fn line(&mut self) -> Option<String> {
-        // It ends with the process: whoever can be started here makes a bounded number of appends.
-        loop {
-            let mut line = String::new();
-            self.lines.read_line(&mut line).expect("a pipe can be read");
-            let whole = line.strip_suffix('\n')?;
-            // The harness doesn't end its line before a test begins.
-            if let Some(at) = whole.find(MARK) {
-                return Some(whole[at + MARK.len()..].into());
+        next_line(self.lines.as_mut().expect("nobody else hears it"))
+    }
+
+    /// Has somebody hear, on a thread, every line that it tells from now on.
+    pub(crate) fn tells(&mut self, mut hear: impl FnMut(String) + Send + 'static) -> JoinHandle<()> {
+        let mut lines = self.lines.take().expect("nobody else hears it");
+        std::thread::spawn(move || {
+            while let Some(line) = next_line(&mut lines) {
+                hear(line);
             }
-        }
+        })
     }
 
     /// Says a line to it.
@@ -57,7 +60,7 @@ impl Running {
 
     /// Waits for its end, and returns whether its test passed.
     pub(crate) fn end(mut self) -> bool {
-        while self.line().is_some() {}
+        while self.lines.as_mut().and_then(next_line).is_some() {}
         self.child.wait().expect("it was ours").success()
     }
 }
@@ -67,6 +70,19 @@ impl Drop for Running {
         // It may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+fn next_line(lines: &mut BufReader<ChildStdout>) -> Option<String> {
+    // It ends with the process: whoever can be started here makes a bounded number of appends.
+    loop {
+        let mut line = String::new();
+        lines.read_line(&mut line).expect("a pipe can be read");
+        let whole = line.strip_suffix('\n')?;
+        // The harness doesn't end its line before a test begins.
+        if let Some(at) = whole.find(MARK) {
+            return Some(whole[at + MARK.len()..].into());
+        }
     }
 }
 

@@ -18,6 +18,7 @@ mod postgres;
 mod processes;
 mod recalled;
 mod redaction;
+mod servers;
 mod sessions;
 mod sqlite;
 mod subprocess;

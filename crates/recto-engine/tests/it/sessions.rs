@@ -73,6 +73,7 @@ macro_rules! on_every_store {
                 told::$name(begun(Memory::default()).await).await;
                 let folder = TempFolder::new();
                 told::$name(begun(Sqlite::open(folder.file("kept.db")).unwrap()).await).await;
+                told::$name(begun(crate::servers::store().await).await).await;
             });
         }
     )*};

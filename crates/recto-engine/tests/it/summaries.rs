@@ -2,7 +2,7 @@
 //! without them where there are none.
 
 mod asked; // what a model is told, and which model
-mod lab; // a conversation whose results are to be summarized
+pub(crate) mod lab; // a conversation whose results are to be summarized
 mod made; // what stands on the page, and when
 mod once; // servers and crashes
 mod refused; // answers that are no summaries

@@ -48,6 +48,11 @@ impl Client {
         Client { at: world.url().trim_start_matches("http://").into(), headers }
     }
 
+    /// Returns one that asks at another address.
+    pub(super) fn at(&self, url: &str) -> Client {
+        Client { at: url.trim_start_matches("http://").into(), ..self.clone() }
+    }
+
     /// Returns one that sends another header, too.
     pub(super) fn with(&self, name: &str, value: &str) -> Client {
         let mut client = self.clone();

@@ -222,6 +222,18 @@ fn under_the_usual_policy_nothing_is_refused_lost_or_doubled() {
     }
 }
 
+#[test]
+fn on_postgres_nothing_is_refused_lost_or_doubled() {
+    for (language, wire) in [Language::Python, Language::Node, Language::Node].into_iter().zip(Wire::ALL) {
+        let Some(direct) = run(language, wire, Mode::Streams, Between::Nothing) else { return };
+        let through = run(language, wire, Mode::Streams, Between::OnPostgres("none")).expect("it is there");
+        assert_eq!(direct.saw, through.saw, "{wire}: it sees what it sees without Recto");
+        let bodies = |run: &Run| run.calls.iter().map(|call| call.request.body.clone()).collect::<Vec<_>>();
+        assert!(bodies(&direct) == bodies(&through), "{wire}: every body is the same to the byte");
+        check_kept(wire, through);
+    }
+}
+
 /// The control: without Recto an agent is itself alike twice, and what is said twice is seen to be.
 #[test]
 fn without_recto_two_runs_are_alike_and_a_doubled_message_is_noticed() {

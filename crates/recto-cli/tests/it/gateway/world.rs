@@ -4,6 +4,7 @@ use super::said::Said;
 use crate::run::{Folder, Ran, TODAY, isolated};
 use recto::wire::Wire;
 use recto_testkit::fake::{Exchange, Server};
+use recto_testkit::postgres;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command};
@@ -22,23 +23,30 @@ pub(super) enum Between {
     Nothing,
     /// `recto serve` with this policy.
     Recto(&'static str),
+    /// The same, with its store in PostgreSQL.
+    OnPostgres(&'static str),
 }
 
 /// A provider that nobody asked yet, and who stands before it. Every wire has an upstream that leads to it.
 pub(super) struct World {
     pub(super) folder: Folder,
     pub(super) fake: Server,
+    /// Where conversations are kept.
+    store: String,
     serving: Option<Serving>,
+    /// A second server on the same store.
+    another: Option<Serving>,
 }
 
 impl World {
     pub(super) fn new(between: Between) -> World {
-        let (folder, fake) = (Folder::new(), Server::start());
-        let mut world = World { folder, fake, serving: None };
-        if let Between::Recto(policy) = between {
+        let mut world = World::of(Server::start());
+        if let Between::OnPostgres(_) = between {
+            world.store = format!("{}?sslmode=disable", postgres::Server::shared().database());
+        }
+        if let Between::Recto(policy) | Between::OnPostgres(policy) = between {
             world.configure();
-            let command = world.command(&["serve", "--listen", "127.0.0.1:0", "--policy", policy]);
-            world.serving = Some(Serving::start(command));
+            world.serve(policy);
         }
         world
     }
@@ -46,9 +54,20 @@ impl World {
     /// Returns a world with a provider of the test's own making, before its server is started. The lines are added to
     /// the configuration of each upstream.
     pub(super) fn before(fake: Server, lines: &str) -> World {
-        let world = World { folder: Folder::new(), fake, serving: None };
+        let world = World::of(fake);
         world.lead_to(&world.fake.url(), lines);
         world
+    }
+
+    fn of(fake: Server) -> World {
+        let folder = Folder::new();
+        World { store: folder.at("kept.db"), folder, fake, serving: None, another: None }
+    }
+
+    /// Starts a second server on the same store, and returns its address.
+    pub(super) fn serve_another(&mut self, policy: &str) -> String {
+        let serving = Serving::start(self.command(&["serve", "--listen", "127.0.0.1:0", "--policy", policy]));
+        self.another.insert(serving).url.clone()
     }
 
     /// Starts the server over what the last one left behind.
@@ -100,7 +119,7 @@ impl World {
     pub(super) fn command(&self, args: &[&str]) -> Command {
         let mut command = isolated(Command::new(env!("CARGO_BIN_EXE_recto")));
         command.args(args).current_dir(&self.folder.path).env("RECTO_TODAY", TODAY);
-        command.env("RECTO_CONFIG", self.folder.at("recto.toml")).env("RECTO_STORE", self.folder.at("kept.db"));
+        command.env("RECTO_CONFIG", self.folder.at("recto.toml")).env("RECTO_STORE", &self.store);
         command
     }
 
@@ -124,8 +143,10 @@ impl World {
     /// Ends the server as an operator does; it must go in peace.
     #[track_caller]
     pub(super) fn stop(&mut self) {
-        let said = self.serving.take().expect("it runs").end();
-        assert_eq!(said.code, Some(0), "{}{}", said.stdout, said.stderr);
+        for serving in [Some(self.serving.take().expect("it runs")), self.another.take()].into_iter().flatten() {
+            let said = serving.end();
+            assert_eq!(said.code, Some(0), "{}{}", said.stdout, said.stderr);
+        }
     }
 
     /// Ends the server, and returns what each conversation says that it left behind.
@@ -170,7 +191,7 @@ impl World {
 impl Drop for World {
     fn drop(&mut self) {
         // Only of a test that failed before it stopped the server itself.
-        if let Some(serving) = self.serving.take() {
+        for serving in [self.serving.take(), self.another.take()].into_iter().flatten() {
             drop(serving.end());
         }
     }

@@ -1,0 +1,273 @@
+//! A primary that is lost under load: what was acknowledged is on the standby that takes its place, once.
+
+use super::crowd::Crowd;
+use super::open;
+use crate::child::{setting, tell};
+use crate::engine::block_on;
+use recto::entry::Part;
+use recto::{Entry, Seq};
+use recto_engine::store::postgres::Postgres;
+use recto_engine::{Append, At, Engine, Opening, Tenant};
+use recto_testkit::postgres::Cluster;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+const ROUNDS: usize = 1;
+const ROUNDS_LONG: usize = 10;
+const PROCESSES: usize = 4;
+const CALLERS: u64 = 4;
+/// Fewer than callers, so that processes meet.
+const CONVERSATIONS: u64 = 3;
+const ENTRIES_MAX: u64 = 3;
+/// Acknowledgements that each process gets before the primary is lost, and after.
+const LINES: usize = 40;
+/// After so many appends a caller stops by itself.
+const APPENDS_MAX: u64 = 100_000;
+const TRIES_MAX: usize = 100;
+const PAGE_ROWS: usize = 1_000;
+/// How long one try of a verb may take.
+const WAIT_MS: u64 = 4_000;
+
+/// How a primary is lost.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Loss {
+    /// All at once.
+    Killed,
+    /// It falls silent first, and another takes its place while its connections are still open.
+    Frozen,
+    /// The control: commits wait for nobody, and the standbys have heard nothing for a while.
+    Unheard,
+}
+
+#[test]
+fn a_killed_primary_loses_nothing_that_it_acknowledged() {
+    check(Loss::Killed);
+}
+
+#[test]
+fn a_primary_that_falls_silent_and_is_replaced_loses_nothing_that_it_acknowledged() {
+    check(Loss::Frozen);
+}
+
+#[test]
+fn a_primary_whose_commits_wait_for_nobody_is_found_losing() {
+    let found = fail_over(Loss::Unheard);
+    assert!(found.lost > 0, "of {} appends none was lost", found.acknowledged);
+    assert_eq!((found.gaps, found.duplicates, found.torn), (0, 0, 0), "what is left is whole: {found:?}");
+}
+
+fn check(loss: Loss) {
+    let rounds = if std::env::var_os("RECTO_LONG").is_some() { ROUNDS_LONG } else { ROUNDS };
+    for round in 0..rounds {
+        let found = fail_over(loss);
+        let Found { acknowledged, resolved, unknown, promoted_ms, back_ms, .. } = found;
+        println!(
+            "{loss:?}, round {round}: {acknowledged} acknowledged, {resolved} resolved, {unknown} unknown, a standby \
+             promoted after {promoted_ms} ms, every process back after {back_ms} ms"
+        );
+        assert!(found.acknowledged > 2 * PROCESSES * LINES, "{found:?}");
+        assert_eq!((found.lost, found.gaps, found.duplicates, found.torn), (0, 0, 0, 0), "{found:?}");
+    }
+}
+
+/// An engine on a database that fails; only for a parent that says where.
+#[test]
+fn child() {
+    let (Some(store), Some(process)) = (setting("RECTO_FAILOVER_STORE"), setting("RECTO_FAILOVER_PROCESS")) else {
+        return;
+    };
+    let stop = Arc::new(AtomicBool::new(false));
+    let stopping = stop.clone();
+    std::thread::spawn(move || {
+        let _ = std::io::stdin().read_line(&mut String::new());
+        stopping.store(true, Ordering::Relaxed);
+    });
+    block_on(async {
+        let engine = Engine::over(open(&store).await);
+        let write = |caller| tokio::spawn(write(engine.clone(), process.parse().unwrap(), caller, stop.clone()));
+        for caller in (0..CALLERS).map(write).collect::<Vec<_>>() {
+            caller.await.unwrap();
+        }
+    });
+}
+
+/// Appends until it is told to stop, and tells what came of each: its places, or that nobody knows.
+async fn write(engine: Engine<Postgres>, process: u64, caller: u64, stop: Arc<AtomicBool>) {
+    for number in (0..APPENDS_MAX).take_while(|_| !stop.load(Ordering::Relaxed)) {
+        let append = made(process, caller, number);
+        let mut unknown = 0;
+        for tries in 0.. {
+            assert!(tries < TRIES_MAX, "nobody takes it");
+            match engine.append(&conversation(caller), append.clone()).await {
+                Ok(it) => {
+                    let (first, last) = (it.first.unwrap().0, it.last.unwrap().0);
+                    tell(&format!("{process} {caller} {number} {first} {last} {unknown}"));
+                    break;
+                }
+                Err(error) if error.is_indeterminate() && append.key.is_none() => {
+                    tell(&format!("{process} {caller} {number} - - 1"));
+                    break;
+                }
+                // With its key it can be repeated; and of what could not be reached, or was busy, nothing was written.
+                Err(error) if error.is_indeterminate() => unknown += 1,
+                Err(error) => assert!(error.is_unreachable() || error.is_busy(), "{error}"),
+            }
+        }
+    }
+}
+
+fn conversation(caller: u64) -> At {
+    At::new(&Tenant::default(), format!("c{}", caller % CONVERSATIONS).as_str())
+}
+
+/// Returns an append; the same again for the same numbers. Every second one has a key.
+fn made(process: u64, caller: u64, number: u64) -> Append {
+    let append = Append::any(words(process, caller, number).into_iter().map(Entry::user).collect::<Vec<_>>());
+    if number.is_multiple_of(2) { append.keyed(format!("{process} {caller} {number}")) } else { append }
+}
+
+fn words(process: u64, caller: u64, number: u64) -> Vec<String> {
+    let parts = 1 + (process + caller + number) % ENTRIES_MAX;
+    (0..parts).map(|part| format!("{process} {caller} {number} {part} {parts}")).collect()
+}
+
+/// What became of what was said.
+#[derive(Debug, Default)]
+struct Found {
+    /// Appends that were acknowledged.
+    acknowledged: usize,
+    /// Of these, those whose outcome was unknown before they were repeated.
+    resolved: usize,
+    /// Appends without a key whose outcome nobody knows.
+    unknown: usize,
+    /// Acknowledged, and not there, or not where it was said to be.
+    lost: usize,
+    /// Places without an entry.
+    gaps: usize,
+    /// Entries that are there twice.
+    duplicates: usize,
+    /// Appends of which only a part is there, or that nobody made.
+    torn: usize,
+    /// From the loss to the promotion of a standby, and to the next acknowledgements of each process.
+    promoted_ms: u128,
+    back_ms: u128,
+}
+
+/// Loses a primary under load, and returns what is wrong with the one that follows.
+fn fail_over(loss: Loss) -> Found {
+    let cluster = Cluster::start(2);
+    if loss != Loss::Unheard {
+        cluster.wait_for_any(0, &[1, 2]);
+    }
+    let address = format!("{}&sslmode=disable&connections=4&wait_ms={WAIT_MS}", cluster.url("postgres"));
+    block_on(async {
+        let engine = Engine::over(open(&address).await);
+        for number in 0..CONVERSATIONS {
+            engine.open(&conversation(number), Opening::default()).await.unwrap();
+        }
+    });
+    let settings = [("RECTO_FAILOVER_STORE", address)];
+    let mut crowd = Crowd::start("servers::failover::child", PROCESSES, "RECTO_FAILOVER_PROCESS", &settings);
+    crowd.more(LINES);
+    if loss == Loss::Unheard {
+        cluster.node(1).freeze();
+        cluster.node(2).freeze();
+        crowd.more(LINES);
+    }
+    let start = Instant::now();
+    match loss {
+        Loss::Frozen => cluster.node(0).freeze(),
+        Loss::Killed | Loss::Unheard => cluster.node(0).kill(),
+    }
+    if loss == Loss::Unheard {
+        let told = crowd.kill();
+        // Thawed, it would still read what the system holds for it.
+        cluster.node(1).restart();
+        cluster.promote(1);
+        return verify(&cluster, 1, &told);
+    }
+    let next = cluster.most_advanced(&[1, 2]);
+    cluster.promote(next);
+    let promoted_ms = start.elapsed().as_millis();
+    cluster.follow(3 - next, next);
+    cluster.wait_for_any(next, &[3 - next]);
+    crowd.more(1);
+    let back_ms = start.elapsed().as_millis();
+    crowd.more(LINES);
+    cluster.node(0).kill();
+    crowd.more(LINES);
+    crowd.say("stop");
+    let told = crowd.end();
+    Found { promoted_ms, back_ms, ..verify(&cluster, next, &told) }
+}
+
+/// An append of which something was told.
+struct Told {
+    words: Vec<String>,
+    places: Option<(u64, u64)>,
+}
+
+fn read(line: &str, found: &mut Found) -> Told {
+    let fields: Vec<&str> = line.split(' ').collect();
+    let [process, caller, number, first, last, unknown] = fields[..] else { panic!("{line:?} tells nothing") };
+    let number_of = |field: &str| field.parse::<u64>().unwrap();
+    let places = first.parse().ok().zip(last.parse().ok());
+    found.acknowledged += usize::from(places.is_some());
+    found.unknown += usize::from(places.is_none());
+    found.resolved += usize::from(places.is_some() && unknown != "0");
+    Told { words: words(number_of(process), number_of(caller), number_of(number)), places }
+}
+
+fn verify(cluster: &Cluster, primary: usize, told: &[Vec<String>]) -> Found {
+    let mut found = Found::default();
+    let mut all: BTreeMap<String, Vec<Told>> = BTreeMap::new();
+    for line in told.iter().flatten() {
+        let told = read(line, &mut found);
+        let caller = told.words[0].split(' ').nth(1).unwrap().parse().unwrap();
+        all.entry(conversation(caller).conversation.to_string()).or_default().push(told);
+    }
+    block_on(async {
+        let address = format!("{}?sslmode=disable", cluster.node(primary).url("postgres"));
+        let engine = Engine::over(open(&address).await);
+        for number in 0..CONVERSATIONS {
+            let at = conversation(number);
+            let said = said(&engine, &at, &mut found).await;
+            compare(&said, all.get(at.conversation.as_str()).map_or(&[], Vec::as_slice), &mut found);
+        }
+    });
+    found
+}
+
+/// Returns what a conversation says, in order, and counts places without an entry.
+async fn said(engine: &Engine<Postgres>, at: &At, found: &mut Found) -> Vec<String> {
+    let mut said: Vec<String> = Vec::new();
+    loop {
+        let page = engine.read(at, Seq(said.len() as u64), PAGE_ROWS).await.unwrap();
+        for entry in &page {
+            found.gaps += usize::from(entry.seq.0 != said.len() as u64);
+            let [Part::Text { text }] = &entry.original().parts[..] else { panic!("{entry:?}") };
+            said.push(text.to_string());
+        }
+        if page.len() < PAGE_ROWS {
+            let tally = engine.conversation(at).await.unwrap().tally;
+            assert_eq!(tally.sums().entries, said.len() as u64, "the head knows what is there");
+            return said;
+        }
+    }
+}
+
+fn compare(said: &[String], told: &[Told], found: &mut Found) {
+    let mut places: BTreeMap<&str, u64> = BTreeMap::new();
+    for (place, text) in (0..).zip(said) {
+        found.duplicates += usize::from(places.insert(text, place).is_some());
+    }
+    for it in told {
+        let there: Vec<u64> = it.words.iter().filter_map(|words| places.get(&**words)).copied().collect();
+        let is_whole = there.len() == it.words.len() && there.windows(2).all(|pair| pair[0] + 1 == pair[1]);
+        let is_told = it.places == there.first().copied().zip(there.last().copied());
+        found.torn += usize::from(!there.is_empty() && !is_whole);
+        found.lost += usize::from(it.places.is_some() && !(is_whole && is_told));
+    }
+}
