@@ -303,7 +303,9 @@ pub(crate) fn tell(told: &Told) {
 pub(crate) fn handles(subject: &Subject) -> String {
     match subject {
         Subject::Part(part) => Handle::entry(part.seq).to_string(),
-        Subject::Range(span) => format!("{}-{}", Handle::entry(span.first), Handle::entry(span.last)),
+        Subject::Range(span) | Subject::Human(span) => {
+            format!("{}-{}", Handle::entry(span.first), Handle::entry(span.last))
+        }
     }
 }
 

@@ -19,6 +19,7 @@ use closing::Closing;
 use gateway::Gateway;
 use limits::Crowd;
 use metrics::Metrics;
+use recto::Policy;
 use recto_engine::{Engine, Store};
 use std::net::SocketAddr;
 
@@ -74,4 +75,12 @@ impl<S: Store> Server<S> {
             talk::note(&line());
         }
     }
+}
+
+/// Why the gateway takes no policy with blocks.
+pub(crate) fn no_blocks(policy: &Policy) -> String {
+    format!(
+        "policy {:?} lays its pages out in blocks, and the gateway sends what clients say as messages",
+        &*policy.name
+    )
 }

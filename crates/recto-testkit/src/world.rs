@@ -55,7 +55,7 @@ fn summary(want: &Want, request: &Request<'_>) -> Note {
     let input = want.input(request, default_prompt(want.subject), &|text| Cow::Borrowed(text));
     let input = input.expect("a want that was just named has its words");
     let answer = match want.subject {
-        Subject::Part(_) => r#"{"summary": "it says what was looked up"}"#,
+        Subject::Part(_) | Subject::Human(_) => r#"{"summary": "it says what was looked up"}"#,
         Subject::Range(_) => r#"{"intent": "things are looked up", "constraints": ["aa"], "done": ["some of it"]}"#,
     };
     match want.accept(&input, answer) {

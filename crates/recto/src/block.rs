@@ -13,6 +13,7 @@ mod data; // how a block stands in a file
 mod facts; // what a host knows at a call
 mod identity; // who the model is, and what it will meet
 mod layout; // from a view to blocks
+mod learn; // what the conversation says of the human
 mod lists; // mood, constraints, todos, response context, delegations, nudges
 mod memory; // what was said before
 mod moment; // what is said now, and when
@@ -24,7 +25,7 @@ mod zone; // time zones
 
 use crate::entry::{Millis, Role, Text};
 use crate::error::Error;
-use crate::forging::{Delimiters, Woven};
+use crate::forging::{Cut, Delimiters, Woven};
 use crate::fragment::{Lifecycle, Priority};
 use crate::tool::Tools;
 use serde::{Deserialize, Serialize};
@@ -36,6 +37,8 @@ use data::BlockData;
 pub use facts::{Facts, Todo, TodoState};
 pub use identity::Identity;
 pub(crate) use layout::{compile, reads, rough};
+pub use learn::learned;
+pub(crate) use learn::{Words, wanted};
 pub use lists::{Constraints, Delegations, Mood, Nudge, ResponseContext, Todos};
 pub use memory::{Merge, SharedMemory};
 pub use moment::Moment;
@@ -305,7 +308,7 @@ impl Block {
     }
 
     /// What stands on the page, and how much of it was cut.
-    pub(crate) fn told(&self, given: &Given<'_>) -> Result<Option<(Woven, Option<(usize, usize)>)>, Error> {
+    pub(crate) fn told(&self, given: &Given<'_>) -> Result<Option<(Woven, Option<Cut>)>, Error> {
         let render = self.kind.as_render();
         let Some(mut body) = render.render(given)? else { return Ok(None) };
         let cut = self.chars.and_then(|chars| body.cut(chars));

@@ -83,7 +83,8 @@ impl Delimiters {
 
     /// Returns a text of others in which nothing can be taken for one of these.
     pub fn neutral<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        let places = self.places(text, &[0..text.len()]);
+        let whole = 0..text.len();
+        let places = self.places(text, std::slice::from_ref(&whole));
         if places.is_empty() { Cow::Borrowed(text) } else { Cow::Owned(inserted(text, &places)) }
     }
 
@@ -252,6 +253,15 @@ fn inserted(text: &str, places: &[usize]) -> String {
     out
 }
 
+/// How much is left of a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cut {
+    /// How many characters are left.
+    pub shown: usize,
+    /// How many there were.
+    pub of: usize,
+}
+
 /// A text of our own words and others', which knows whose is what until it is told.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Woven {
@@ -293,17 +303,16 @@ impl Woven {
         &self.text
     }
 
-    /// Leaves so many characters of it: whole lines where there are any, and dots behind what was cut. Returns how many
-    /// characters are left and how many there were, if it was longer.
-    pub fn cut(&mut self, chars: usize) -> Option<(usize, usize)> {
+    /// Leaves so many characters of it: whole lines where there are any, and dots behind what was cut. Returns what it came
+    /// to, if it was longer.
+    pub fn cut(&mut self, chars: usize) -> Option<Cut> {
         self.text.char_indices().nth(chars)?;
         let of = self.text.chars().count();
         let end = self.text.char_indices().nth(chars.saturating_sub(DOTS.len())).map_or(0, |(at, _)| at);
         let line = self.text[..end].rfind('\n').filter(|&at| at > end / 2);
         self.shorten(line.unwrap_or(end));
         self.ours(if line.is_some() { DOTS_BELOW } else { DOTS });
-        let shown = self.text.chars().count();
-        Some((shown.min(chars), of))
+        Some(Cut { shown: self.text.chars().count(), of })
     }
 
     fn shorten(&mut self, end: usize) {
@@ -380,11 +389,11 @@ mod tests {
     fn what_is_cut_ends_with_a_whole_line_where_it_can() {
         let mut woven = Woven::default();
         woven.theirs("one line\nanother line\nand more");
-        assert_eq!(woven.cut(25), Some((25, 30)));
+        assert_eq!(woven.cut(25), Some(Cut { shown: 25, of: 30 }));
         assert_eq!(woven.as_str(), "one line\nanother line\n...");
         let mut line = Woven::default();
         line.theirs(&"x".repeat(600));
-        assert_eq!(line.cut(500), Some((500, 600)));
+        assert_eq!(line.cut(500), Some(Cut { shown: 500, of: 600 }));
         assert_eq!((line.as_str().len(), line.cut(500)), (500, None));
     }
 }

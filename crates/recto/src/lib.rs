@@ -76,6 +76,11 @@ pub mod wire; // providers' formats
 #[doc = include_str!("../../../README.md")]
 struct Readme;
 
+/// The example of the page about blocks is compiled and run as well.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/blocks.md")]
+struct BlocksPage;
+
 pub use compile::{Compiled, compile, compile_once, plan_or_compile};
 pub use context::Context;
 pub use entry::{Entry, Lane, Part, Role, Seq, Span};

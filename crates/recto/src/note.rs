@@ -33,6 +33,8 @@ pub enum Subject {
     Part(PartAt),
     /// Whole exchanges.
     Range(Span),
+    /// The human, by what they said in a stretch.
+    Human(Span),
 }
 
 /// Returns the prompt that a summary is made with where nobody names another: it demands the form of answer that
@@ -41,6 +43,7 @@ pub fn default_prompt(subject: Subject) -> &'static str {
     match subject {
         Subject::Part(_) => include_str!("note/prompts/entry.md"),
         Subject::Range(_) => include_str!("note/prompts/fold.md"),
+        Subject::Human(_) => include_str!("note/prompts/human.md"),
     }
 }
 
@@ -75,6 +78,14 @@ impl Want {
         hasher.number(1);
         hasher.digest(words);
         Want::keyed(hasher, Subject::Range(span), prompt, chars)
+    }
+
+    /// The want for what is worth knowing of a human whose words have this digest.
+    pub(crate) fn of_human(span: Span, words: Digest, chars: u32) -> Want {
+        let mut hasher = Hasher::new();
+        hasher.number(2);
+        hasher.digest(words);
+        Want::keyed(hasher, Subject::Human(span), None, chars)
     }
 
     fn keyed(mut hasher: Hasher, subject: Subject, prompt: Option<Text>, chars: u32) -> Want {

@@ -43,7 +43,8 @@ pub(crate) fn plan_seeing<'a>(request: &Request<'a>) -> Result<(Plan, Option<Vie
     request.expiry.map_or(Ok(()), |over| over.check())?;
     if !request.policy.blocks.is_empty() {
         let blocks = block::rough(request)?;
-        let plan = plan_rooms(&Request { fragments: Some(&blocks), ..*request })?.0;
+        let mut plan = plan_rooms(&Request { fragments: Some(&blocks), ..*request })?.0;
+        plan.wants.extend(block::wanted(request));
         return Ok((plan, None));
     }
     plan_rooms(request)

@@ -28,7 +28,11 @@ pub(crate) fn run(args: &ServeArgs, config: &Config) -> Result<(), Failure> {
         config.layer.policy = Some(Set { value: policy.clone(), origin: Origin::Option("--policy") });
     }
     if let Some(policy) = &config.layer.policy {
-        settings::policy(policy)?;
+        let found = settings::policy(policy)?;
+        if !found.blocks.is_empty() {
+            return Err(Failure::of(Code::BadSettings, server::no_blocks(&found))
+                .hinting("blocks are for hosts that make their own pages: `recto compile`, or the library"));
+        }
     }
     let runtime = Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| cannot("cannot start", &error))?;

@@ -202,3 +202,31 @@ fn a_file_that_is_not_there_ends_with_1() {
     mentions(&fails(3, &["compile", folder.path.to_str().unwrap()]), &["is a folder", "recto replay"]);
     assert_eq!(recto(&["--version"]).stdout, concat!("recto ", env!("CARGO_PKG_VERSION"), "\n"));
 }
+
+#[test]
+fn a_page_in_blocks_shows_its_layout_and_what_the_host_knows() {
+    let folder = Folder::new();
+    let file = folder.file("chat.json", SMALL);
+    let facts = r#"{"now": "2025-12-10T08:00:00Z", "zone": "Asia/Kolkata", "profile": {"learning": 1, "prompt_overrides":
+        {"friends_profile": "Likes [SHARED_MEMORY] short."}}}"#;
+    let facts = folder.file("facts.json", facts);
+    let args = ["compile", &file, "--policy", "nexus_doc", "--input", "And c.rs?", "--facts", &facts];
+    let body = json(&succeeds(&args).stdout);
+    assert_eq!(openai_chat::validate(body.to_string().as_bytes()), []);
+    let messages = body["messages"].as_array().unwrap();
+    let texts: Vec<&str> = messages.iter().map(|message| message["content"].as_str().unwrap()).collect();
+    let tags = ["# You are Nexus", "[CAPABILITIES]", "[SHARED_MEMORY count=", "[FRIENDS_INFO]", "[THIS_MOMENT]"];
+    for tag in tags {
+        assert_eq!(texts.iter().filter(|text| text.starts_with(tag)).count(), 1, "{tag} in {texts:?}");
+    }
+    mentions(texts.last().unwrap(), &["2025-12-10 13:30:00+05:30", "<human_input>\nAnd c.rs?\n</human_input>"]);
+    mentions(&texts.concat(), &["Likes [\\SHARED_MEMORY] short."]);
+    let explained = succeeds(&[&["explain"], &args[1..]].concat()).stdout;
+    mentions(&explained, &["policy nexus_doc", "told in block shared_memory"]);
+    // Without an input, what waits for an answer stands in its block.
+    let waiting = json(&succeeds(&["compile", &file, "--policy", "blocks"]).stdout).to_string();
+    mentions(&waiting, &["[SHARED_MEMORY]", "[THIS_MOMENT]", "human_input"]);
+    let odd = folder.file("odd.json", r#"{"zone": "Middle/Earth"}"#);
+    let told = fails(3, &["compile", &file, "--policy", "blocks", "--facts", &odd]);
+    mentions(&told, &["cannot use facts of", "no time zone is called", "docs/blocks.md"]);
+}

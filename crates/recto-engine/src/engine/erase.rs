@@ -134,7 +134,9 @@ impl<S: Store> Engine<S> {
         for id in conversations {
             for record in self.store().kept(&at.tenant, id, RecordKind::Note).await? {
                 let subject = Noted::read(&record)?.want.subject;
-                if matches!(subject, Subject::Range(_)) && seqs.iter().any(|seq| is_of(&subject, *seq)) {
+                if matches!(subject, Subject::Range(_) | Subject::Human(_))
+                    && seqs.iter().any(|seq| is_of(&subject, *seq))
+                {
                     return Ok(true);
                 }
             }

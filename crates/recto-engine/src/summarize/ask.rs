@@ -140,6 +140,8 @@ impl Own {
         match subject {
             Subject::Part(part) => seqs.any(|seq| seq == part.seq),
             Subject::Range(span) => seqs.max() >= Some(span.last),
+            // Its words stand in a block, and not by themselves.
+            Subject::Human(_) => false,
         }
     }
 
@@ -154,6 +156,7 @@ impl Own {
                 let first = begins(part.seq)?;
                 format!("{BEHIND} The message that is meant stands above, and begins with: {first:?}").into()
             }
+            Subject::Human(_) => return None,
             Subject::Range(span) => {
                 let (first, last) = (begins(span.first)?, begins(span.last)?);
                 format!(

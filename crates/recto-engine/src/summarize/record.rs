@@ -159,7 +159,7 @@ impl Noted {
 pub(crate) fn is_of(subject: &Subject, seq: Seq) -> bool {
     match subject {
         Subject::Part(part) => part.seq == seq,
-        Subject::Range(span) => span.first <= seq && seq <= span.last,
+        Subject::Range(span) | Subject::Human(span) => span.first <= seq && seq <= span.last,
     }
 }
 
@@ -167,7 +167,7 @@ pub(crate) fn is_of(subject: &Subject, seq: Seq) -> bool {
 pub(crate) fn last_of(subject: &Subject) -> Seq {
     match subject {
         Subject::Part(part) => part.seq,
-        Subject::Range(span) => span.last,
+        Subject::Range(span) | Subject::Human(span) => span.last,
     }
 }
 

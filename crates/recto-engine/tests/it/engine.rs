@@ -1,13 +1,14 @@
 //! The engine over a store says what the compiler says over the whole log, call by call; and says it again later.
 
 use crate::folder::TempFolder;
+use proptest::strategy::Strategy;
 use proptest::test_runner::{Config, TestRng, TestRunner};
 use recto::{Compiled, Reader, Seq};
 use recto_engine::store::memory::Memory;
 use recto_engine::store::postgres::Postgres;
 use recto_engine::store::sqlite::Sqlite;
 use recto_engine::{Answer, Append, At, Call, Engine, Opening, Remembering, Store, Tenant};
-use recto_testkit::story::{Event, Story, story};
+use recto_testkit::story::{Event, Story, story, story_in_blocks};
 use recto_testkit::world::{Called, World};
 use std::time::Duration;
 
@@ -77,6 +78,7 @@ impl<S: Store> Twice<S> {
         Call {
             run: request.run.cloned(),
             fragments: fragments.collect(),
+            facts: request.facts.cloned(),
             tools: request.tools.into_iter().flat_map(|it| it.list()).map(|it| it.json.clone()).collect(),
             input: called.input.as_ref().map(|input| input.original().clone()),
             reserve: request.reserve,
@@ -142,10 +144,14 @@ fn same(whole: &Compiled, stored: &Compiled) -> Result<(), String> {
 }
 
 fn for_stories(cases: u32, live: impl Fn(&Story) -> Result<(), String>) {
+    for_told(story(40), cases, live);
+}
+
+fn for_told(stories: impl Strategy<Value = Story>, cases: u32, live: impl Fn(&Story) -> Result<(), String>) {
     let cases = if std::env::var_os("RECTO_LONG").is_some() { cases * 40 } else { cases };
     let config = Config { cases, failure_persistence: None, max_shrink_iters: 2_000, ..Config::default() };
     let mut runner = TestRunner::new_with_rng(config, TestRng::deterministic_rng(Default::default()));
-    let verdict = runner.run(&story(40), |story| live(&story).map_err(proptest::test_runner::TestCaseError::fail));
+    let verdict = runner.run(&stories, |story| live(&story).map_err(proptest::test_runner::TestCaseError::fail));
     verdict.unwrap_or_else(|failure| panic!("{failure}"));
 }
 
@@ -156,6 +162,18 @@ fn over_memory_every_page_is_that_of_the_whole_log_and_can_be_made_again() {
             let mut twice = Twice::new(story, Engine::over(Memory::default()), "story").await;
             twice.live(story).await?;
             // An engine that remembers nothing reads all of it from the store.
+            let store = twice.engine.store().clone();
+            twice.again(&Engine::over(store)).await
+        })
+    });
+}
+
+#[test]
+fn a_page_in_blocks_is_that_of_the_whole_log_and_can_be_made_again() {
+    for_told(story_in_blocks(40), 150, |story| {
+        block_on(async {
+            let mut twice = Twice::new(story, Engine::over(Memory::default()), "story").await;
+            twice.live(story).await?;
             let store = twice.engine.store().clone();
             twice.again(&Engine::over(store)).await
         })

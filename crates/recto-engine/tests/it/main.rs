@@ -2,6 +2,7 @@
 #![cfg(test)]
 
 mod asked;
+mod blocks;
 mod child;
 mod codex;
 mod claude_code;

@@ -6,7 +6,7 @@ use crate::compile::{Compiled, finish, read_bound};
 use crate::edit::{Edit, Reason};
 use crate::entry::{Part, Role, Text};
 use crate::error::Error;
-use crate::forging::Delimiters;
+use crate::forging::{Cut, Delimiters};
 use crate::fragment::{Fragment, Fragments, Lifecycle, Placement, Priority, Rendered, Trust};
 use crate::holding::Holding;
 use crate::item::{Changed, Item, Laid, as_result, result_text};
@@ -135,7 +135,7 @@ impl<'a> Layout<'a> {
         for (at, block) in self.request.policy.blocks.iter().enumerate() {
             if !matches!(block.kind, Kind::SharedMemory(_)) {
                 let (rendered, cut) = self.rendered(block, &[], block.priority)?;
-                self.warnings.extend(cut.map(|(shown, of)| Warning::BlockCut {
+                self.warnings.extend(cut.map(|Cut { shown, of }| Warning::BlockCut {
                     block: block.name().into(),
                     shown,
                     of,
@@ -146,12 +146,7 @@ impl<'a> Layout<'a> {
         Ok(())
     }
 
-    fn rendered(
-        &self,
-        block: &Block,
-        past: &[Past],
-        priority: Priority,
-    ) -> Result<(Rendered, Option<(usize, usize)>), Error> {
+    fn rendered(&self, block: &Block, past: &[Past], priority: Priority) -> Result<(Rendered, Option<Cut>), Error> {
         let none = Facts::default();
         let given = Given {
             facts: self.request.facts.unwrap_or(&none),

@@ -124,7 +124,7 @@ fn entries(view: &mut View<'_>, block: &Text, merge: Merge) -> Vec<Entry> {
         let is_model = item.is_main() && item.role() == Role::Assistant;
         // Words that expired leave no trace but for the tools that were used.
         let has_gone = matches!(item.hidden, Some((_, Reason::Removed { .. })));
-        if !item.is_shown() && !(has_gone && is_model) {
+        if !(item.is_shown() || has_gone && is_model) {
             continue;
         }
         let said = if item.is_shown() { said(item) } else { calls(item).into_iter().collect() };

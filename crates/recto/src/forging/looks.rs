@@ -23,43 +23,6 @@ pub(super) enum Look {
     Other,
 }
 
-/// Letters of other scripts, and the plain ones they look like.
-const LIKE: [(&str, char); 26] = [
-    ("аΑАᴀɑαａªáàâäãåāăąǎȧ", 'a'),
-    ("ВΒвʙᏴƄḃ", 'b'),
-    ("СсϹϲᴄⅽçćčĉċ", 'c'),
-    ("ԁᴅⅾďđḋ", 'd'),
-    ("ЕеΕєᴇℯéèêëēĕėęě", 'e'),
-    ("Ϝꜰғƒḟ", 'f'),
-    ("Ԍɡɢġğĝģǧ", 'g'),
-    ("НнΗһʜĥħḣ", 'h'),
-    ("ІіΙιɪıΙӀⅰíìîïĩīĭįǐ", 'i'),
-    ("ЈјᴊϳĵǰЈ", 'j'),
-    ("КкΚκᴋKķǩ", 'k'),
-    ("ʟⅼĺļľłŀ", 'l'),
-    ("МмΜᴍⅿṁ", 'm'),
-    ("ΝɴпñńņňŉṅИ", 'n'),
-    ("ОоΟοσᴏօ०οóòôöõøōŏőǒ", 'o'),
-    ("РрΡρᴘṗ", 'p'),
-    ("ԛԚɋ", 'q'),
-    ("ʀгŕŗřṙ", 'r'),
-    ("Ѕѕꜱſśŝşšșṡ", 's'),
-    ("ТтΤτᴛţťŧțṫ", 't'),
-    ("υսᴜúùûüũūŭůűųǔ", 'u'),
-    ("ѵνᴠⅴѴ", 'v'),
-    ("ԝᴡωŵẁẃẅ", 'w'),
-    ("ХхΧχⅹẋ", 'x'),
-    ("УуΥγʏýÿŷỳ", 'y'),
-    ("Ζᴢźżž", 'z'),
-];
-
-const BRACKETS: &str = "[［【〔〖〘〚⟦⟬❲⁅⦋⦍⦏﹝︻︹﹇⎡⌈⌊⎣";
-const CLOSINGS: &str = "]］】〕〗〙〛⟧⟭❳⁆⦌⦎⦐﹞︼︺﹈⎤⌉⌋⎦";
-const ANGLES: &str = "<＜‹〈《⟨⟪«❬❮❰⧼˂ᐸ≺﹤\u{2329}⋖≪≮";
-const SLASHES: &str = "/／∕⁄⧸╱⟋";
-const COLONS: &str = ":：﹕︰∶꞉ː˸։׃܃܄ꓽ";
-const PARTINGS: &str = "_＿‿⁀﹏﹍-－‐‑‒–—―−﹘﹣·⠀.";
-
 /// Returns what a letter looks like.
 pub(super) fn of(letter: char) -> Look {
     if letter.is_ascii() {
@@ -68,18 +31,11 @@ pub(super) fn of(letter: char) -> Look {
     if is_unseen(letter) {
         return Look::Nothing;
     }
-    if letter.is_whitespace() || PARTINGS.contains(letter) {
+    if letter.is_whitespace() {
         return Look::Parting;
     }
-    let signs = [
-        (BRACKETS, Look::Bracket),
-        (CLOSINGS, Look::Closing),
-        (ANGLES, Look::Angle),
-        (SLASHES, Look::Slash),
-        (COLONS, Look::Colon),
-    ];
-    if let Some((_, look)) = signs.iter().find(|(all, _)| all.contains(letter)) {
-        return *look;
+    if let Some(sign) = sign(letter) {
+        return sign;
     }
     match plain(letter) {
         Some(plain) => of_ascii(plain),
@@ -150,13 +106,66 @@ fn plain(letter: char) -> Option<char> {
         '\u{1f150}'..='\u{1f169}' => nth(0x1f150, b'a', 26),
         '\u{1f170}'..='\u{1f189}' => nth(0x1f170, b'a', 26),
         '\u{1f1e6}'..='\u{1f1ff}' => nth(0x1f1e6, b'a', 26),
-        letter => {
-            let small = letter.to_lowercase().next().unwrap_or(letter);
-            LIKE.iter().find(|(like, _)| like.contains(letter) || like.contains(small))?.1
-        }
+        letter => like(letter).or_else(|| like(letter.to_lowercase().next()?))?,
     })
 }
 
 fn shifted(letter: char, by: u32) -> char {
     char::from_u32(letter as u32 - by).unwrap_or(letter)
+}
+
+/// The sign that a letter looks like, which is no plain one itself.
+fn sign(letter: char) -> Option<Look> {
+    Some(match letter {
+        '［' | '【' | '〔' | '〖' | '〘' | '〚' | '⟦' | '⟬' | '❲' | '⁅' | '⦋' | '⦍' | '⦏' | '﹝' | '︻' | '︹'
+        | '﹇' | '⎡' | '⌈' | '⌊' | '⎣' => Look::Bracket,
+        '］' | '】' | '〕' | '〗' | '〙' | '〛' | '⟧' | '⟭' | '❳' | '⁆' | '⦌' | '⦎' | '⦐' | '﹞' | '︼' | '︺'
+        | '﹈' | '⎤' | '⌉' | '⌋' | '⎦' => Look::Closing,
+        '＜' | '‹' | '〈' | '《' | '⟨' | '⟪' | '«' | '❬' | '❮' | '❰' | '⧼' | '˂' | 'ᐸ' | '≺' | '﹤' | '〈' | '⋖'
+        | '≪' | '≮' => Look::Angle,
+        '／' | '∕' | '⁄' | '⧸' | '╱' | '⟋' => Look::Slash,
+        '：' | '﹕' | '︰' | '∶' | '꞉' | 'ː' | '˸' | '։' | '׃' | '܃' | '܄' | 'ꓽ' => Look::Colon,
+        '＿' | '‿' | '⁀' | '﹏' | '﹍' | '－' | '‐' | '‑' | '‒' | '–' | '—' | '―' | '−' | '﹘' | '﹣' | '·' | '⠀' => {
+            Look::Parting
+        }
+        _ => return None,
+    })
+}
+
+/// The plain letter that a small or capital one of another script looks like.
+fn like(letter: char) -> Option<char> {
+    Some(match letter {
+        'а' | 'Α' | 'А' | 'ᴀ' | 'ɑ' | 'α' | 'ａ' | 'ª' | 'á' | 'à' | 'â' | 'ä' | 'ã' | 'å' | 'ā' | 'ă' | 'ą' | 'ǎ'
+        | 'ȧ' => 'a',
+        'В' | 'Β' | 'в' | 'ʙ' | 'Ᏼ' | 'Ƅ' | 'ḃ' => 'b',
+        'С' | 'с' | 'Ϲ' | 'ϲ' | 'ᴄ' | 'ⅽ' | 'ç' | 'ć' | 'č' | 'ĉ' | 'ċ' => 'c',
+        'ԁ' | 'ᴅ' | 'ⅾ' | 'ď' | 'đ' | 'ḋ' => 'd',
+        'Е' | 'е' | 'Ε' | 'є' | 'ᴇ' | 'ℯ' | 'é' | 'è' | 'ê' | 'ë' | 'ē' | 'ĕ' | 'ė' | 'ę' | 'ě' => 'e',
+        'Ϝ' | 'ꜰ' | 'ғ' | 'ƒ' | 'ḟ' => 'f',
+        'Ԍ' | 'ɡ' | 'ɢ' | 'ġ' | 'ğ' | 'ĝ' | 'ģ' | 'ǧ' => 'g',
+        'Н' | 'н' | 'Η' | 'һ' | 'ʜ' | 'ĥ' | 'ħ' | 'ḣ' => 'h',
+        'І' | 'і' | 'Ι' | 'ι' | 'ɪ' | 'ı' | 'Ӏ' | 'ⅰ' | 'í' | 'ì' | 'î' | 'ï' | 'ĩ' | 'ī' | 'ĭ' | 'į' | 'ǐ' => {
+            'i'
+        }
+        'Ј' | 'ј' | 'ᴊ' | 'ϳ' | 'ĵ' | 'ǰ' => 'j',
+        'К' | 'к' | 'Κ' | 'κ' | 'ᴋ' | 'ķ' | 'ǩ' => 'k',
+        'ʟ' | 'ⅼ' | 'ĺ' | 'ļ' | 'ľ' | 'ł' | 'ŀ' => 'l',
+        'М' | 'м' | 'Μ' | 'ᴍ' | 'ⅿ' | 'ṁ' => 'm',
+        'Ν' | 'ɴ' | 'п' | 'ñ' | 'ń' | 'ņ' | 'ň' | 'ŉ' | 'ṅ' | 'И' => 'n',
+        'О' | 'о' | 'Ο' | 'ο' | 'σ' | 'ᴏ' | 'օ' | '०' | 'ó' | 'ò' | 'ô' | 'ö' | 'õ' | 'ø' | 'ō' | 'ŏ' | 'ő' | 'ǒ' => {
+            'o'
+        }
+        'Р' | 'р' | 'Ρ' | 'ρ' | 'ᴘ' | 'ṗ' => 'p',
+        'ԛ' | 'Ԛ' | 'ɋ' => 'q',
+        'ʀ' | 'г' | 'ŕ' | 'ŗ' | 'ř' | 'ṙ' => 'r',
+        'Ѕ' | 'ѕ' | 'ꜱ' | 'ſ' | 'ś' | 'ŝ' | 'ş' | 'š' | 'ș' | 'ṡ' => 's',
+        'Т' | 'т' | 'Τ' | 'τ' | 'ᴛ' | 'ţ' | 'ť' | 'ŧ' | 'ț' | 'ṫ' => 't',
+        'υ' | 'ս' | 'ᴜ' | 'ú' | 'ù' | 'û' | 'ü' | 'ũ' | 'ū' | 'ŭ' | 'ů' | 'ű' | 'ų' | 'ǔ' => 'u',
+        'ѵ' | 'ν' | 'ᴠ' | 'ⅴ' | 'Ѵ' => 'v',
+        'ԝ' | 'ᴡ' | 'ω' | 'ŵ' | 'ẁ' | 'ẃ' | 'ẅ' => 'w',
+        'Х' | 'х' | 'Χ' | 'χ' | 'ⅹ' | 'ẋ' => 'x',
+        'У' | 'у' | 'Υ' | 'γ' | 'ʏ' | 'ý' | 'ÿ' | 'ŷ' | 'ỳ' => 'y',
+        'Ζ' | 'ᴢ' | 'ź' | 'ż' | 'ž' => 'z',
+        _ => return None,
+    })
 }

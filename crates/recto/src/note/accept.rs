@@ -97,7 +97,7 @@ impl Want {
             return Err(Rejected::Html);
         }
         match self.subject {
-            Subject::Part(_) => summary(&object(answer, &["summary"])?, self.chars, input),
+            Subject::Part(_) | Subject::Human(_) => summary(&object(answer, &["summary"])?, self.chars, input),
             Subject::Range(span) => {
                 let names: Vec<&str> = SECTIONS.iter().map(|(name, _)| *name).chain(["constraints"]).collect();
                 note(span, &object(answer, &names)?, self.chars, input)

@@ -2,6 +2,7 @@
 
 use super::rules::{Rule, rules};
 use super::{Subject, Want, one_line, page, words_of};
+use crate::block::Words;
 use crate::digest::{Digest, Hasher};
 use crate::edit::{Handle, PartAt};
 use crate::entry::{Part, Role, Seq, Span, Text};
@@ -95,6 +96,7 @@ impl Want {
         let request = &screened.request(request);
         match self.subject {
             Subject::Part(at) => self.of_one(at, request, prompt, redact),
+            Subject::Human(span) => self.of_person(span, request, prompt, redact),
             Subject::Range(span) => {
                 let material = crate::reduce::material(request)?;
                 let (found, words) = material.upto(span.last.next())?;
@@ -103,6 +105,22 @@ impl Want {
                 is_same.then(|| self.of_many(&material, span, prompt, redact))
             }
         }
+    }
+
+    fn of_person(&self, span: Span, request: &Request<'_>, prompt: &str, redact: &Redact<'_>) -> Option<Input> {
+        let words = Words::before(request, span.last.next())?;
+        if words.span != span || Want::of_human(span, words.digest, self.chars).key != self.key {
+            return None;
+        }
+        let told = words.entries.iter().map(|entry| {
+            let texts: Vec<String> = entry.shown().iter().filter_map(|part| told(part, redact)).collect();
+            (Handle::entry(entry.seq), entry.role(), texts)
+        });
+        let told: Vec<(Handle, Role, Vec<String>)> = told.collect();
+        let original_chars = told.iter().flat_map(|(_, _, texts)| texts).map(|text| text.chars().count()).sum();
+        let text = format!("targetLength: {}\n{}", self.chars, bounded(&told)).into();
+        let (said, rules) = (Vec::new(), Vec::new());
+        Some(Input { instructions: prompt.into(), text, original_chars, said, rules })
     }
 
     fn of_one(&self, at: PartAt, request: &Request<'_>, prompt: &str, redact: &Redact<'_>) -> Option<Input> {

@@ -212,7 +212,8 @@ fn dynamic_prompts_are_blocks() {
 #[test]
 fn other_data_for_one_block_change_that_block_alone() {
     let base = texts(&everything().page("Hi"));
-    let changes: [(&str, fn(&mut Facts)); 10] = [
+    type Other = (&'static str, fn(&mut Facts));
+    let changes: [Other; 10] = [
         ("[MOOD]", |it| it.mood = Some("angry".into())),
         ("[CONSTRAINTS]", |it| it.constraints.push("no lists".into())),
         ("[TODOS]", |it| it.todos.push(Todo { text: "write".into(), state: TodoState::Done })),
@@ -384,4 +385,41 @@ fn the_hosts_own_fragments_stand_among_the_blocks() {
     let found = told.iter().position(|text| text.starts_with("<retrieved>")).unwrap();
     assert_eq!(told[found], "<retrieved>\na [\\SHARED_MEMORY] in <\\/retrieved> a document\n</retrieved>");
     assert!(told[found + 1].starts_with("[THIS_MOMENT]") && found + 2 == told.len());
+}
+
+#[test]
+fn who_the_human_is_can_be_learned_where_the_policy_says_so() {
+    use recto::block::learned;
+    use recto::note::{Note, Notes, Subject, default_prompt};
+    let learning = |learn: bool| {
+        let mut policy = Policy::blocks_first();
+        for block in &mut policy.blocks {
+            if let Kind::Profile(profile) = &mut block.kind {
+                profile.learn = learn;
+            }
+        }
+        Room::new(policy).said((0..60).map(|n| match n % 2 {
+            0 => Entry::user(format!("Please keep it short, number {n}. I work on bridges.")),
+            _ => Entry::assistant("Yes."),
+        }))
+    };
+    let mut notes = Notes::default();
+    let wants =
+        |room: &Room, notes: &Notes| recto::plan(&Request { notes: Some(notes), ..room.request() }).unwrap().wants;
+    assert_eq!(wants(&learning(false), &notes), [], "off unless somebody says otherwise");
+    let mut room = learning(true);
+    let found = wants(&room, &notes);
+    let [want] = &*found else { panic!("{found:?}") };
+    assert_eq!(want.subject, Subject::Human(Span { first: Seq(0), last: Seq(48) }));
+    let request = Request { notes: Some(&notes), ..room.request() };
+    let input = want.input(&request, default_prompt(want.subject), &|text| text.into()).unwrap();
+    assert!(input.text.contains("number 48") && !input.text.contains("number 50") && !input.text.contains("Yes."));
+    assert_eq!(learned(&request), None);
+    let text = want.accept(&input, r#"{"summary": "Works on bridges; likes it short."}"#).unwrap();
+    notes.put(want.key, Note::Made { text, model: "plain".into() });
+    let known = learned(&Request { notes: Some(&notes), ..room.request() }).unwrap();
+    assert_eq!(wants(&room, &notes), [], "it is asked once");
+    room.facts.profile.insert("profile".into(), known.to_string().into());
+    assert!(under(&room.page("Hi"), "PROFILE").ends_with("Works on bridges; likes it short."));
+    assert_eq!(wants(&room, &Notes::default()), [], "what the host says counts");
 }

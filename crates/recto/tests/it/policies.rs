@@ -243,6 +243,18 @@ fn the_example_in_the_documentation_is_a_policy() {
     assert_eq!(policy.reduce[1], Policy::safe().reduce[0]);
 }
 
+#[test]
+fn the_example_of_blocks_in_the_documentation_is_a_policy() {
+    let page = described();
+    let (_, example) = page.split_once("### Blocks").unwrap().1.split_once("```toml\n").unwrap();
+    let policy = Policy::from_toml(example.split_once("```").unwrap().0).unwrap();
+    assert_eq!(
+        policy.blocks.iter().map(|block| block.name()).collect::<Vec<_>>(),
+        ["identity", "profile", "shared_memory", "hours", "this_moment"]
+    );
+    assert_eq!(Policy::from_toml(&policy.to_toml()).unwrap(), policy);
+}
+
 /// What may stand where something else stands is in the message; so no key can be forgotten.
 #[test]
 fn the_documentation_names_every_key_and_word() {
@@ -272,6 +284,13 @@ fn the_documentation_names_every_key_and_word() {
     wrong.push("\"stale\":\"zz\"".into());
     wrong.push(step("\"expire\":{\"action\":\"zz\"}".into()));
     wrong.push(step("\"recent\":{\"grain\":\"zz\"}".into()));
+    let block = |inner: &str| format!("\"blocks\":[{{{inner}}}]");
+    wrong.extend(["\"zz\":1", "\"role\":\"zz\"", "\"stability\":\"zz\"", "\"priority\":\"zz\""].map(block));
+    let kinds = ["identity", "capabilities", "shared_memory", "profile", "mood", "todos", "template"];
+    wrong.extend(kinds.map(|kind| block(&format!("\"{kind}\":{{\"zz\":1}}"))));
+    wrong.push(block("\"shared_memory\":{\"merge\":\"zz\"}"));
+    wrong.push(block("\"capabilities\":{\"detail\":\"zz\"}"));
+    wrong.push("\"forged\":\"zz\"".into());
     let mut words = 0;
     for wrong in wrong {
         let told = Policy::from_json(&format!("{{{wrong}}}")).unwrap_err().to_string();

@@ -4,6 +4,7 @@ use super::incoming::Incoming;
 use super::offer::Offer;
 use super::{Asked, POLICY, READER, Refused};
 use crate::config::{Config, Origin, Set};
+use crate::server::no_blocks;
 use crate::settings;
 use axum::http::{HeaderMap, HeaderName, StatusCode};
 use recto::entry::{Part, Text};
@@ -104,6 +105,11 @@ impl Known {
             return Ok(policy.clone());
         }
         let policy = find()?;
+        // A client's own prompt and messages are passed on around a page; there is no place for other ones.
+        if !policy.blocks.is_empty() {
+            let message = no_blocks(&policy);
+            return Err(Refused { status: StatusCode::BAD_REQUEST, kind: "policy", message });
+        }
         remember(&self.policies, name.to_string(), policy.clone());
         Ok(policy)
     }
