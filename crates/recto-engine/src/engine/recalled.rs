@@ -155,7 +155,8 @@ impl<S: Store> Engine<S> {
         let of_others = if others.is_empty() { Tokens(0) } else { Tokens(budget.0 / OTHERS_SHARE) };
         let found = gathered.find(&query, &on_page, budget - of_others, counter);
         let elsewhere = elsewhere(&others, &query, of_others, counter)?;
-        let mut picked: Vec<(Pick, &Counted)> = elsewhere.iter().map(|(pick, entry)| (pick.clone(), &**entry)).collect();
+        let mut picked: Vec<(Pick, &Counted)> =
+            elsewhere.iter().map(|(pick, entry)| (pick.clone(), &**entry)).collect();
         picked.extend(gathered.resolve(&found));
         let Some(fragment) = fragment(&picked) else {
             let mut compiled = compiled;

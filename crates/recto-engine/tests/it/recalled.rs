@@ -29,7 +29,8 @@ fn call() -> Call {
 async fn lived<S: Store>(engine: &Engine<S>, at: &At, entries: usize) {
     let opening = Opening { tokenizer: Some(Tokenizer::Bytes4), ..Opening::default() };
     engine.open(at, opening).await.unwrap();
-    let mut said = vec![Entry::user(format!("Remember: the zoo keeps a {CANARY} named Otto.")), Entry::assistant("Noted.")];
+    let mut said =
+        vec![Entry::user(format!("Remember: the zoo keeps a {CANARY} named Otto.")), Entry::assistant("Noted.")];
     for nth in 1..entries / 2 {
         said.push(Entry::user(format!("Tell me about day {nth} of the journey.")));
         said.push(Entry::assistant(format!("On day {nth} it rained, and everybody stayed inside.")));
@@ -150,7 +151,8 @@ async fn words_identifiers_chinese_and_japanese_are_found() {
     lived(&engine, &at("talk"), LONG).await;
     let more = ["The parser is in parse_http_request().", "我妹妹住在里斯本。", "兄は京都で豆腐屋をやっています。"];
     engine.append(&at("talk"), Append::any(more.map(Entry::user))).await.unwrap();
-    for (query, expected) in [("parseHttpRequest", 0), ("request parser", 0), ("妹妹住哪里", 1), ("京都の豆腐", 2)] {
+    for (query, expected) in [("parseHttpRequest", 0), ("request parser", 0), ("妹妹住哪里", 1), ("京都の豆腐", 2)]
+    {
         let found = engine.search(&at("talk"), &Query::saying(query), Tokens(40)).await.unwrap();
         assert!(found.hits.iter().any(|hit| hit.text == more[expected]), "{query}: {found:?}");
     }

@@ -21,7 +21,7 @@ const INTRODUCTION: &str = "Excerpts from earlier in this conversation:\n";
 /// What the fence around it costs at most, in tokens.
 const FENCE: Tokens = Tokens(16);
 /// How often what was chosen is counted, and chosen again to come nearer to the budget.
-const ROUNDS_MAX: usize = 4;
+const ROUNDS_MAX: u64 = 6;
 /// Room that is not worth another round, in tokens.
 const SPARE: Tokens = Tokens(8);
 
@@ -120,12 +120,13 @@ pub(super) fn choose(
     let picks: Vec<(Pick, &Counted)> = passages.iter().map(|it| (Pick::of(it), it.entry)).collect();
     let room = budget - FENCE;
     let (mut allowed, mut best) = (room, Vec::new());
-    for _ in 0..ROUNDS_MAX {
+    for round in 1..=ROUNDS_MAX {
         let chosen = greedy(&picks, &offers, allowed);
         let list: Vec<_> = chosen.iter().map(|at| picks[*at].clone()).collect();
         let cost = written(&list).map_or(Tokens(0), |text| counter.count(&text));
         if cost > room {
-            allowed -= cost - room;
+            // What is guessed too low once is likely to be so again: each time a little more is kept free.
+            allowed -= cost - room + Tokens(room.0 * round / 100);
             continue;
         }
         let is_all = chosen.len() == offers.len();

@@ -226,7 +226,9 @@ impl Session {
         self.is_open = true;
         self.mark = mark.or(self.mark.take());
         self.last = at.or(self.last);
-        self.day = spelled.or(entry.at.map(Day::of)).or(self.day);
+        // A session that says nothing of its day is not of the one before.
+        let carried = self.day.filter(|_| !is_marked);
+        self.day = spelled.or(entry.at.map(Day::of)).or(carried);
         begins && !is_after_gap
     }
 }
