@@ -171,7 +171,7 @@ impl Reading<'_> {
         let redact = Redact { find: kinds.value.iter().map(|it| it.as_str().into()).collect(), ..Redact::default() };
         let wrong = redact.redactor().err();
         wrong.map_or(Ok(kinds), |error| {
-            Err(self.bad(value, format!("{key}: {error}"), error.hint().unwrap_or_default()))
+            Err(self.bad(value, format!("{key}: {error}"), &error.hint().unwrap_or_default()))
         })
     }
 

@@ -314,7 +314,7 @@ impl<S: Store> Engine<S> {
             ..Batch::new(expect, rows, now())
         };
         if let Some(mut warm) = known {
-            let (rows, told) = warm.append(self.at_rest(&at.tenant, entries.clone()).await?)?;
+            let (rows, told) = warm.append(self.resting(at, &mut warm, entries.clone()).await?)?;
             let version = create.is_none().then_some(warm.version);
             match self.store().append(&at.tenant, &at.conversation, append(rows, version, told)).await {
                 Ok(appended) => {
@@ -344,6 +344,17 @@ impl<S: Store> Engine<S> {
         let appended = self.store().append(&at.tenant, &at.conversation, append(rows, None, told)).await?;
         self.inner.changed.notify_waiters();
         Ok((appended.last, None))
+    }
+
+    /// Entries as they are written down behind what is warm.
+    async fn resting(&self, at: &At, warm: &mut Warm, entries: Vec<Entry>) -> Result<Vec<Entry>, Error> {
+        if !self.rests() {
+            return Ok(entries);
+        }
+        let mut told = warm.log.secrets().clone();
+        let entries = self.at_rest(&at.tenant, entries, &mut told).await?;
+        warm.log = warm.log.clone().knowing(told);
+        Ok(entries)
     }
 
     /// The conversation that is made for something that is said.
@@ -452,7 +463,7 @@ impl<S: Store> Engine<S> {
         let Ticket { reader, turn, less, .. } = compiled.receipt.ticket.clone();
         let reader = ReaderName::from(reader);
         (stored.reported, stored.used) = (answer.reported, answer.used);
-        let (rows, told) = warm.append(self.at_rest(&at.tenant, answer.entries.clone()).await?)?;
+        let (rows, told) = warm.append(self.resting(&at, &mut warm, answer.entries.clone()).await?)?;
         let spared = warm.reader.spared() + less;
         let turn = TurnRow { turn: turn.0, head, spared, receipt: stored.text()?, at: now() };
         let (links, records) = (answer.links.clone(), told.into_iter().collect());

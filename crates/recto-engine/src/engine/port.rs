@@ -230,7 +230,7 @@ impl<S: Store> Engine<S> {
             return Err(error);
         }
         let conversation = self.conversation(at).await?;
-        let entries = self.at_rest(&at.tenant, entries).await?;
+        let entries = self.at_rest(&at.tenant, entries, &mut Secrets::default()).await?;
         let (mut next, mut known) = (Seq(0), 0_usize);
         while known < entries.len() {
             let rows = self.store().forth(&at.tenant, &at.conversation, next, PAGE_ROWS).await?;
@@ -371,7 +371,8 @@ impl<'e, S: Store> Import<'e, S> {
     }
 
     async fn compare(&mut self, seq: Seq, entry: &Entry) -> Result<(), Error> {
-        let entry = &self.engine.at_rest(&self.at.tenant, vec![entry.clone()]).await?[0];
+        let resting = self.engine.at_rest(&self.at.tenant, vec![entry.clone()], &mut Secrets::default()).await?;
+        let entry = resting.first().unwrap_or(entry);
         let rows = self.engine.store().rows(&self.at.tenant, &self.at.conversation, vec![seq]).await?;
         if rows.first().is_none_or(|row| row.hash != body::hash_of(entry)) {
             return Err(differs(&self.at.conversation, seq));

@@ -93,7 +93,9 @@ impl<S: Store> Engine<S> {
         secrets: Secrets,
     ) -> Result<(Vec<NewRow>, Secrets), Error> {
         let screen = Screen::default().keyed(self.key_of(tenant).await?);
-        body::counted(self.at_rest(tenant, entries).await?, counter, screen, secrets)
+        let mut secrets = secrets;
+        let entries = self.at_rest(tenant, entries, &mut secrets).await?;
+        body::counted(entries, counter, screen, secrets)
     }
 
     /// The same for a conversation that begins with them; returns the record that remembers what it was told.
@@ -128,6 +130,11 @@ impl<S: Store> Engine<S> {
         Engine { at_rest: Some(redact), ..self }
     }
 
+    /// Whether something is not even written down.
+    pub(super) fn rests(&self) -> bool {
+        self.at_rest.is_some()
+    }
+
     /// What stands between everything and the disk, if anything does.
     pub(super) async fn rest_screen(&self, tenant: &Tenant) -> Result<Option<Screen>, Error> {
         match &self.at_rest {
@@ -140,7 +147,10 @@ impl<S: Store> Engine<S> {
     pub(super) async fn call_at_rest<'c>(&self, at: &At, call: &'c Call) -> Result<Cow<'c, Call>, Error> {
         let Some(screen) = self.rest_screen(&at.tenant).await? else { return Ok(Cow::Borrowed(call)) };
         let mut kept = call.clone();
-        kept.input = kept.input.map(|input| screen.kept(input));
+        if let Some(input) = kept.input {
+            let mut told = self.remembered(at).await?.secrets;
+            kept.input = Some(screen.kept(input, &mut told));
+        }
         if screen.is_over_prompts() {
             kept.fragments.iter_mut().for_each(|it| it.content = screen.text(&it.content).into());
             kept.tools.iter_mut().for_each(|it| *it = screen.json(it).into());
@@ -149,10 +159,15 @@ impl<S: Store> Engine<S> {
         Ok(Cow::Owned(kept))
     }
 
-    /// Entries as they are written down.
-    pub(super) async fn at_rest(&self, tenant: &Tenant, entries: Vec<Entry>) -> Result<Vec<Entry>, Error> {
+    /// Entries as they are written down behind what was told before.
+    pub(super) async fn at_rest(
+        &self,
+        tenant: &Tenant,
+        entries: Vec<Entry>,
+        secrets: &mut Secrets,
+    ) -> Result<Vec<Entry>, Error> {
         Ok(match self.rest_screen(tenant).await? {
-            Some(screen) => entries.into_iter().map(|entry| screen.kept(entry)).collect(),
+            Some(screen) => entries.into_iter().map(|entry| screen.kept(entry, secrets)).collect(),
             None => entries,
         })
     }

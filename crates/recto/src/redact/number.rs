@@ -62,9 +62,10 @@ fn stands_free(bytes: &[u8], at: usize) -> bool {
     !is_part && !b".,/:]+#$@*^\\".contains(&last) || is_label(bytes, at)
 }
 
-/// Whether a colon behind a word stands here, as in `tel:` or `phone:`.
+/// Whether a colon behind a word stands here, as in `tel:` or `"phone":`.
 fn is_label(bytes: &[u8], at: usize) -> bool {
-    before(bytes, at) == b':' && before(bytes, at - 1).is_ascii_alphabetic()
+    let last = || before(bytes, at - 1);
+    before(bytes, at) == b':' && (last().is_ascii_alphabetic() || last() == b'"')
 }
 
 impl Number {

@@ -73,8 +73,9 @@ fn turn_aside(bytes: &[u8], start: usize, at: usize, look: u8, is_long: bool, fo
             }
             b'@' => found.add(web::email(bytes, at)),
             b'+' | b'(' => found.add(number::at(bytes, at)),
-            b'-' if at == start && after(bytes, at + 1) == b'-' => {
-                let word = start..word_end(bytes, at);
+            // The first letters of a word may belong to an escape in front of it.
+            b'-' if after(bytes, at + 1) == b'-' && unescaped(bytes, start) == at => {
+                let word = at..word_end(bytes, at);
                 if let Some(block) = pem::block(bytes, word.clone()) {
                     let end = block.end;
                     found.add(Some((block, Kind::PrivateKey)));

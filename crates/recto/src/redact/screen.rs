@@ -204,14 +204,17 @@ impl Screen {
     }
 
     /// Returns an entry as it is written down where not even the log may hold what this hides.
-    pub fn kept(&self, entry: Entry) -> Entry {
+    /// Secrets that were told before are known, and those that it tells are remembered.
+    pub fn kept(&self, entry: Entry, secrets: &mut Secrets) -> Entry {
         if self.redact.is_nothing() || !self.redact.within.holds(&entry) {
             return entry;
         }
-        let mut log = crate::Log::counted_by(crate::Tokenizer::Bytes4).through(self.clone());
+        let log = crate::Log::counted_by(crate::Tokenizer::Bytes4).through(self.clone());
+        let mut log = log.knowing(std::mem::take(secrets));
         // What no log takes is refused where it is appended.
-        let Ok(seq) = log.append(entry.clone()) else { return entry };
-        let Some(counted) = log.get(seq) else { return entry };
+        let seq = log.append(entry.clone());
+        *secrets = log.secrets().clone();
+        let Some(counted) = seq.ok().and_then(|seq| log.get(seq)) else { return entry };
         let fields = |record: &Map<String, Value>| {
             let text = serde_json::to_string(record).unwrap_or_default();
             serde_json::from_str(&self.json(&text)).unwrap_or_default()

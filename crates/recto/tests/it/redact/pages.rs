@@ -106,6 +106,7 @@ fn x12_of_a_secret_across_the_end_of_a_stub_no_piece_is_left() {
         let mut host = Host::new(policy);
         host.say(Entry::user("Look."));
         let seq = host.looks("a", "{}", &words);
+        host.say(Entry::user("Well?"));
         (0..3).for_each(|_| drop(host.call()));
         let compiled = host.call();
         let stub = text_of(&compiled, seq);
@@ -126,6 +127,7 @@ fn x13_what_is_expanded_is_redacted_and_the_log_keeps_the_original() {
         let mut host = Host::new(policy);
         host.say(Entry::user("Look."));
         let seq = host.looks("a", "{}", &words);
+        host.say(Entry::user("Well?"));
         (0..3).for_each(|_| drop(host.call()));
         let handle: Handle = Handle::entry(seq);
         let expansion = expand(&host.request(), &Ask::whole(handle)).unwrap();
@@ -355,6 +357,7 @@ fn what_another_policy_has_decided_is_read_through_this_ones_screen() {
     let mut host = Host::new(Policy::named("open").then(Expire::first_chars(1, 100)).immediately());
     host.say(Entry::user("Look."));
     let seq = host.looks("a", "{}", &words);
+    host.say(Entry::user("Well?"));
     (0..3).for_each(|_| drop(host.call()));
     let quoted = |change: &Change| matches!(change, Change::Replace { text, .. } if leaks(text, &secret));
     assert!(host.reader.decisions().iter().any(|it| quoted(&it.edit.change)), "a decision quotes it");
