@@ -20,7 +20,7 @@ use crate::session::Tasks;
 use crate::store::any::Any;
 use crate::store::sqlite::{Report, Sqlite};
 use crate::store::{
-    Appended, BATCH_ENTRIES_MAX, Commit, Conversation, ConversationId, DecisionRow, Decisions, Expect, ForkPoint,
+    Appended, BATCH_ENTRIES_MAX, Back, Commit, Conversation, ConversationId, DecisionRow, Decisions, Expect, ForkPoint,
     NewConversation, ReaderName, ReaderRow, Row, State, Store, Tenant, Upto,
 };
 use crate::summarize::Summarizer;
@@ -239,6 +239,17 @@ impl<S: Store> Engine<S> {
     /// Reads entries in order, from a place on. What they show holds no secrets; their originals do.
     pub async fn read(&self, at: &At, from: Seq, rows: usize) -> Result<Vec<Arc<Counted>>, Error> {
         let rows: Vec<Row> = self.store().forth(&at.tenant, &at.conversation, from, rows).await?;
+        self.shown(at, &rows).await
+    }
+
+    /// Reads entries from the newest back, or from those before a place.
+    pub async fn read_back(&self, at: &At, below: Option<Seq>, rows: usize) -> Result<Vec<Arc<Counted>>, Error> {
+        let back = Back { strands: Vec::new(), below, rows, tokens: Tokens(u64::MAX) };
+        let rows: Vec<Row> = self.store().back(&at.tenant, &at.conversation, back).await?;
+        self.shown(at, &rows).await
+    }
+
+    async fn shown(&self, at: &At, rows: &[Row]) -> Result<Vec<Arc<Counted>>, Error> {
         let (counter, screen) = (self.counter_of(at).await?, self.screen(&at.tenant, &Redact::nothing()).await?);
         let screen = screen.strict();
         rows.iter().map(|row| body::read(row, &screen, &*counter)).collect()
