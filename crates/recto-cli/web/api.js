@@ -86,7 +86,7 @@ export async function session() {
 export const signIn = (given) => asked('POST', '/session', { body: { key: given } });
 
 // Signs out.
-export const signOut = () => asked('DELETE', '/session');
+export const signOut = () => asked('POST', '/session', { body: {} });
 
 function keyFromReader() {
   return new Promise((done) => {

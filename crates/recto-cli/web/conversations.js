@@ -127,7 +127,7 @@ export function mount(root, route, shell) {
     const gone = new Set(events.filter((it) => it.type === 'gone').map((it) => it.conversation));
     const changed = [...new Set(events.filter((it) => it.type === 'changed').map((it) => it.conversation))].filter((it) => !gone.has(it));
     if (gone.size) state.rows = state.rows.filter((it) => !gone.has(it.conversation));
-    if (changed.length > CHANGES_MAX) return load();
+    if (changed.length > CHANGES_MAX || events.some((it) => it.type === 'lagging')) return load();
     const fresh = await Promise.all(changed.map((name) => get(conversationPath(name)).catch(() => null)));
     const matches = (it) => !state.search || `${it.conversation}\n${it.title}`.toLowerCase().includes(state.search.toLowerCase());
     for (const it of fresh.filter(Boolean).filter(matches)) {

@@ -65,8 +65,18 @@ export function follow(path, mark, hear, tell) {
     source.onerror = () => { state = after(state, { type: 'failed' }); again(); };
     for (const type of TYPES) source.addEventListener(type, (message) => heard(type, message));
   };
+  // A page that nobody sees gives its connection up: browsers have few for one server.
+  const seen = () => {
+    if (document.hidden) source?.close();
+    else if (!state.over && timer === null && source.readyState === EventSource.CLOSED) {
+      connect();
+      hear([{ type: 'lagging' }]);
+    }
+  };
+  document.addEventListener('visibilitychange', seen);
   connect();
   return () => {
+    document.removeEventListener('visibilitychange', seen);
     state = { ...state, over: 'stopped' };
     source?.close();
     clearTimeout(timer);

@@ -3,7 +3,7 @@ import { signIn } from './api.js';
 import { fill, h } from './dom.js';
 
 export function mount(root, done) {
-  const field = h('input', { type: 'password', id: 'key', autocomplete: 'off', required: true, maxlength: 512, placeholder: 'rk_\u2026' });
+  const field = h('input', { type: 'password', id: 'key', autocomplete: 'off', required: true, maxlength: 512, placeholder: 'recto_\u2026' });
   const told = h('p', { class: 'bad', role: 'alert' });
   const form = h('form', { class: 'door stack', 'aria-labelledby': 'door-title' },
     h('h1', { id: 'door-title' }, 'Who is looking?'),

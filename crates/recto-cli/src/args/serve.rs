@@ -5,6 +5,7 @@ use super::stored::StoreArgs;
 use super::values::address;
 use clap::{Args, ValueHint};
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 pub(super) const SERVE_AFTER_HELP: &str = "\
 Examples:
@@ -48,6 +49,10 @@ pub(crate) struct ServeArgs {
 
     #[arg(long, value_name = "NAME|FILE", value_hint = ValueHint::FilePath, help = policy_help())]
     pub(crate) policy: Option<String>,
+
+    /// Take the files of the inspector from this folder instead of the program
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) web_dir: Option<PathBuf>,
 
     /// Tell of each request on stderr: its path, status and time.
     #[arg(long)]
