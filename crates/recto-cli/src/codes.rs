@@ -318,6 +318,20 @@ codes! {
         "The page shows it already, or there is nothing of that handle, or not so many lines or items.",
         "$ recto expand monday m0 --store kept.db\nstore: kept.db\nerror[R0358]: …",
         "`recto explain NAME` tells what the page shows, changes and leaves out.";
+    BadRequest = 370, "a request that the server can't take",
+        "The HTTP API was sent JSON that is none, an unknown field or parameter, or a value that is not of its kind. The \
+         detail says which, and where. Nothing was done.",
+        "error[R0370]: the body: unknown field `texts`, expected one of `id`, `section`, … at line 1 column 42",
+        "Send what docs/api.md and `/openapi.json` describe.";
+    NotLetIn = 371, "who asks is not let in",
+        "The server needs a key of Recto, or the one that was sent is unknown or was revoked; or the request names another \
+         host, or comes from a page of another server.",
+        "error[R0371]: the key is unknown or was revoked; `recto keys add` makes one",
+        "Make a key with `recto keys add NAME`, and send it once; `hosts` under [server] in recto.toml lists other names.";
+    Crowded = 372, "too much at once",
+        "So many requests, replays or streams of one tenant run already. Nothing was done.",
+        "error[R0372]: too many requests of this tenant run at once; wait for one",
+        "Wait for one to end, then try again; `requests_per_tenant` under [server] in recto.toml allows more.";
     Overflow = 401, "the page does not fit",
         "What may never go is larger than the window less its reserve, or the policy may not leave out enough. The \
          breakdown says what takes the room; nothing is cut in silence.",

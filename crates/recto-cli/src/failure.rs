@@ -104,12 +104,17 @@ impl Failure {
         self.kind == Kind::Coded(Code::NotFound)
     }
 
+    /// Returns its code, if it has one.
+    pub(crate) fn code(&self) -> Option<Code> {
+        match self.kind {
+            Kind::Coded(code) => Some(code),
+            Kind::Interrupted | Kind::PipeClosed => None,
+        }
+    }
+
     /// Returns its code, what went wrong with its causes, and what to do about it.
     pub(crate) fn parts(&self) -> (Option<String>, String, &[String]) {
-        let code = match self.kind {
-            Kind::Coded(code) => Some(code.to_string()),
-            Kind::Interrupted | Kind::PipeClosed => None,
-        };
+        let code = self.code().map(|code| code.to_string());
         (code, self.chain.join(": "), &self.hints)
     }
 

@@ -8,6 +8,7 @@ mod route; // which path leads where
 mod auth; // who asks, and whether from here
 mod limits; // how much is taken, and from how many at once
 mod gateway; // pages instead of histories
+mod api; // everything else that can be done, for programs in any language
 mod health; // whether it lives, and whether it can work
 mod metrics; // what happened, as numbers
 mod error; // how a refusal is spelled
@@ -36,6 +37,8 @@ pub(crate) struct Server<S> {
     doors: Doors,
     crowd: Crowd,
     gateway: Gateway,
+    streams: api::Streams,
+    replays: api::Replays,
     verbosity: Verbosity,
 }
 
@@ -55,6 +58,8 @@ impl<S: Store> Server<S> {
             doors: Doors::at(at, settings.hosts.clone()),
             crowd: Crowd::of(settings.requests_per_tenant),
             gateway: Gateway::default(),
+            streams: api::Streams::default(),
+            replays: api::Replays::default(),
             config,
             settings,
             metrics: Metrics::default(),

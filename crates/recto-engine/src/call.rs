@@ -11,6 +11,7 @@ use recto::fragment::{Fragment, Fragments};
 use recto::log::Counted;
 use recto::note::Notes;
 use recto::page::{Message, Mode, Page};
+use recto::pays::Waiting;
 use recto::receipt::{Fate, Receipt, Ticket};
 use recto::request::{LastCall, Settled};
 use recto::tool::Tools;
@@ -350,6 +351,15 @@ pub struct Totals {
     pub changed: u64,
     /// How many were not shown.
     pub not_shown: u64,
+    /// What it would cost in US dollars with all that was said; unknown of calls that older versions recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usd_without: Option<f64>,
+    /// What was saved up to it in US dollars, less what breaking the cache has cost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usd_so_far: Option<f64>,
+    /// What could be said shorter, and waits until that pays.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting: Option<Waiting>,
 }
 
 impl Totals {
@@ -362,6 +372,9 @@ impl Totals {
             shown: entries(Fate::Shown),
             changed: entries(Fate::Changed),
             not_shown: entries(Fate::NotShown),
+            usd_without: Some(receipt.savings.usd_without),
+            usd_so_far: Some(receipt.savings.usd_so_far),
+            waiting: receipt.savings.waiting,
         }
     }
 }

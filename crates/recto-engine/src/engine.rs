@@ -17,7 +17,7 @@ use crate::lens::{self, Lens};
 use crate::session::Tasks;
 use crate::store::sqlite::{Report, Sqlite};
 use crate::store::{
-    Appended, BATCH_ENTRIES_MAX, Batch, Commit, Conversation, ConversationId, DecisionRow, Decisions, Expect,
+    Appended, BATCH_ENTRIES_MAX, Back, Batch, Commit, Conversation, ConversationId, DecisionRow, Decisions, Expect,
     ForkPoint, NewConversation, ReaderName, ReaderRow, Row, State, Store, Tenant, Upto,
 };
 use crate::summarize::Summarizer;
@@ -221,6 +221,13 @@ impl<S: Store> Engine<S> {
     /// Reads entries in order, from a place on.
     pub async fn read(&self, at: &At, from: Seq, rows: usize) -> Result<Vec<Arc<Counted>>, Error> {
         let rows: Vec<Row> = self.store().forth(&at.tenant, &at.conversation, from, rows).await?;
+        rows.iter().map(body::read).collect()
+    }
+
+    /// Reads entries from the newest back, or from those before a place.
+    pub async fn read_back(&self, at: &At, below: Option<Seq>, rows: usize) -> Result<Vec<Arc<Counted>>, Error> {
+        let back = Back { strands: Vec::new(), below, rows, tokens: Tokens(u64::MAX) };
+        let rows: Vec<Row> = self.store().back(&at.tenant, &at.conversation, back).await?;
         rows.iter().map(body::read).collect()
     }
 

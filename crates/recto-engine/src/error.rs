@@ -68,6 +68,11 @@ impl Error {
         matches!(*self.kind, Kind::HeadMoved { .. })
     }
 
+    /// Returns whether a key was used for something else before.
+    pub fn is_key_reused(&self) -> bool {
+        matches!(*self.kind, Kind::KeyReused { .. })
+    }
+
     /// Returns whether there is no such thing.
     pub fn is_not_found(&self) -> bool {
         matches!(*self.kind, Kind::NotFound { .. })

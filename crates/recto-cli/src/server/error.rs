@@ -1,5 +1,6 @@
 //! How a refusal of ours is spelled: as the provider would, with a header that says it was Recto.
 
+use super::api;
 use axum::body::Body;
 use axum::http::header::{CONTENT_TYPE, HeaderName};
 use axum::http::{HeaderValue, StatusCode};
@@ -15,6 +16,8 @@ pub(super) const REFUSED: HeaderName = HeaderName::from_static("x-recto-refused"
 pub(super) enum Envelope {
     Openai,
     Anthropic,
+    /// Nobody's but ours.
+    Problem,
 }
 
 impl Envelope {
@@ -22,6 +25,7 @@ impl Envelope {
     pub(super) fn of_path(path: &str) -> Envelope {
         match path.strip_prefix("/v1/messages") {
             Some(rest) if rest.is_empty() || rest.starts_with('/') => Envelope::Anthropic,
+            _ if api::is_ours(path) => Envelope::Problem,
             _ => Envelope::Openai,
         }
     }
@@ -51,6 +55,7 @@ pub(super) fn refusal(
         Envelope::Anthropic => {
             json!({"type": "error", "error": {"type": anthropic_type(status), "message": message}})
         }
+        Envelope::Problem => return api::problem(status, kind, message),
     };
     let mut response = Response::new(Body::from(body.to_string()));
     *response.status_mut() = status;
@@ -90,8 +95,10 @@ mod tests {
     #[test]
     fn a_path_is_answered_as_its_provider_would() {
         let anthropic = ["/v1/messages", "/v1/messages/count_tokens", "/v1/messages/unknown"];
-        let openai = ["/v1/messages_of_all", "/v1/chat/completions", "/v1/responses", "/", "/nowhere"];
+        let openai = ["/v1/messages_of_all", "/v1/chat/completions", "/v1/responses", "/", "/nowhere", "/apiary"];
         assert!(anthropic.into_iter().all(|path| Envelope::of_path(path) == Envelope::Anthropic));
+        let ours = ["/api", "/api/v1/conversations", "/openapi.json"];
+        assert!(ours.into_iter().all(|path| Envelope::of_path(path) == Envelope::Problem));
         assert!(openai.into_iter().all(|path| Envelope::of_path(path) == Envelope::Openai));
     }
 }

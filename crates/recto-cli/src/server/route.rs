@@ -1,12 +1,14 @@
 //! Which path leads where: one table, from which the router, the metrics and the hint of a 404 are made.
 
+use super::api::table::Asks;
 use super::auth::Caller;
 use super::error::{Envelope, refusal};
 use super::heads::Heads;
 use super::limits::{self, Keeping};
-use super::{Server, gateway, health};
+use super::{Server, api, gateway, health};
 use axum::Router;
 use axum::body::Body;
+use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Request};
 use axum::http::header::{CONNECTION, EXPECT};
 use axum::http::request::Parts;
@@ -33,6 +35,8 @@ enum LeadsTo {
     Health,
     Ready,
     Metrics,
+    /// A place in the table of the API.
+    Api(usize),
     /// No path of ours.
     Nowhere,
     /// A path of ours, asked otherwise.
@@ -57,21 +61,32 @@ const NOWHERE: usize = ROUTES.len();
 
 /// Returns what metrics call a route, by its place in the table.
 pub(super) fn name(at: usize) -> &'static str {
-    ROUTES.get(at).map_or("unknown", |route| route.path)
+    let of_api = || Some(api::table::TABLE.get(at.checked_sub(NOWHERE + 1)?)?.path);
+    ROUTES.get(at).map(|route| route.path).or_else(of_api).unwrap_or("unknown")
 }
+
+/// What stands in a path, by name.
+type Names = Result<Path<Vec<(String, String)>>, PathRejection>;
 
 /// Returns what answers requests.
 pub(super) fn router<S: Store>(server: &Arc<Server<S>>) -> Router {
     let to = |at: usize, leads_to: LeadsTo| {
         let server = server.clone();
-        move |id: Option<Path<String>>, request: Request| {
-            answered(server.clone(), at, leads_to, id.map(|Path(id)| id), request)
-        }
+        move |names: Names, request: Request| answered(server.clone(), at, leads_to, names, request)
     };
     let mut router = Router::new();
     for (at, route) in ROUTES.iter().enumerate() {
         let filter = if route.method == Method::POST { MethodFilter::POST } else { MethodFilter::GET };
         router = router.route(route.path, on(filter, to(at, route.leads_to)));
+    }
+    for (at, route) in api::table::TABLE.iter().enumerate() {
+        let filter = match route.method {
+            Asks::Get => MethodFilter::GET,
+            Asks::Post => MethodFilter::POST,
+            Asks::Patch => MethodFilter::PATCH,
+            Asks::Delete => MethodFilter::DELETE,
+        };
+        router = router.route(route.path, on(filter, to(NOWHERE + 1 + at, LeadsTo::Api(at))));
     }
     let (nowhere, wrong_method) = (to(NOWHERE, LeadsTo::Nowhere), to(NOWHERE, LeadsTo::WrongMethod));
     router.fallback(nowhere).method_not_allowed_fallback(wrong_method)
@@ -82,7 +97,7 @@ async fn answered<S: Store>(
     server: Arc<Server<S>>,
     at: usize,
     leads_to: LeadsTo,
-    id: Option<String>,
+    names: Names,
     request: Request,
 ) -> Response {
     let (parts, mut body) = request.into_parts();
@@ -90,7 +105,7 @@ async fn answered<S: Store>(
     // Who asks before sending has sent nothing yet.
     let is_sending = !parts.headers.contains_key(EXPECT);
     let answer = match Heads::refused(&parts) {
-        None => led(server, leads_to, id, parts, &mut body).await,
+        None => led(server, leads_to, names, parts, &mut body).await,
         Some(refused) => Err(refused),
     };
     let response = match answer {
@@ -112,7 +127,7 @@ async fn answered<S: Store>(
 async fn led<S: Store>(
     server: Arc<Server<S>>,
     leads_to: LeadsTo,
-    id: Option<String>,
+    names: Names,
     parts: Parts,
     body: &mut Body,
 ) -> Result<Response, Response> {
@@ -120,9 +135,13 @@ async fn led<S: Store>(
         LeadsTo::Nowhere => return Err(not_found(&parts)),
         LeadsTo::WrongMethod => return Err(wrong_method(&parts)),
         LeadsTo::Health | LeadsTo::Ready => None,
-        LeadsTo::Answer(_) | LeadsTo::CountTokens | LeadsTo::Models | LeadsTo::Metrics => {
+        LeadsTo::Answer(_) | LeadsTo::CountTokens | LeadsTo::Models | LeadsTo::Metrics | LeadsTo::Api(_) => {
             Some(Caller::of(&server, &parts).await?)
         }
+    };
+    let names = match names {
+        Ok(Path(names)) => names,
+        Err(_) => return Err(unreadable(&parts)),
     };
     let tenant = caller.as_ref().map(|caller| &caller.tenant);
     if matches!(leads_to, LeadsTo::Metrics) && tenant != Some(&Tenant::default()) {
@@ -134,11 +153,18 @@ async fn led<S: Store>(
         None => None,
     };
     let bytes = limits::body(&server, &parts, body).await?;
+    if let (LeadsTo::Api(at), Some(caller)) = (leads_to, &caller) {
+        let response = api::answer(server, caller.clone(), at, names, parts, bytes).await;
+        return Ok(response.map(|body| Body::new(Keeping { body, _kept: seat })));
+    }
     let Parts { uri, headers, .. } = parts;
     let response = match (leads_to, caller) {
         (LeadsTo::Answer(wire), Some(caller)) => gateway::answer(server, caller, wire, uri, headers, bytes).await,
         (LeadsTo::CountTokens, Some(caller)) => gateway::count_tokens(server, caller, uri, headers, bytes).await,
-        (LeadsTo::Models, Some(caller)) => gateway::models(server, caller, id, uri, headers).await,
+        (LeadsTo::Models, Some(caller)) => {
+            let id = names.into_iter().next().map(|(_, id)| id);
+            gateway::models(server, caller, id, uri, headers).await
+        },
         (LeadsTo::Metrics, _) => health::metrics(&server),
         (LeadsTo::Ready, _) => health::ready(&server).await,
         _ => health::alive(),
@@ -176,8 +202,16 @@ impl<S: Store> Drop for Visit<S> {
 
 fn not_found(parts: &Parts) -> Response {
     let all: Vec<String> = ROUTES.iter().map(|route| format!("{} {}", route.method, route.path)).collect();
-    let message = format!("there is no such path; there are: {}", all.join(", "));
+    let message = match api::is_ours(parts.uri.path()) {
+        true => "there is no such path; /openapi.json lists all of them".into(),
+        false => format!("there is no such path; there are: {}", all.join(", ")),
+    };
     refusal(Envelope::of_path(parts.uri.path()), StatusCode::NOT_FOUND, "not_found", &message)
+}
+
+fn unreadable(parts: &Parts) -> Response {
+    let message = "the path is not percent-encoded UTF-8";
+    refusal(Envelope::of_path(parts.uri.path()), StatusCode::BAD_REQUEST, "bad_request", message)
 }
 
 fn wrong_method(parts: &Parts) -> Response {

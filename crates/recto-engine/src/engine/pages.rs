@@ -16,6 +16,7 @@ use recto::digest::Digest;
 use recto::edit::{Change, Edit};
 use recto::entry::{Millis, Text};
 use recto::expand::{Ask, Expansion, Refusal, expand};
+use recto::fragment::Fragment;
 use recto::note::Want;
 use recto::page::Page;
 use recto::receipt::Ticket;
@@ -60,6 +61,10 @@ pub struct Again {
     pub target: Target,
     /// Whether it is, byte for byte, the page that was made then.
     pub agrees: bool,
+    /// The prompt pieces that went with it.
+    pub fragments: Vec<Fragment>,
+    /// The page of the call before, if there was one.
+    pub previous: Option<Compiled>,
 }
 
 /// An acknowledged call.
@@ -271,28 +276,74 @@ impl<S: Store> Engine<S> {
 
     /// Makes the page of an acknowledged call again, from the log and the decisions as they were then.
     pub async fn again(&self, at: &At, reader: &ReaderName, turn: u64) -> Result<Again, Error> {
+        let stored = self.stored(at, reader, turn).await?;
+        let conversation = self.conversation(at).await?;
+        let call = stored.call(&self.contents(at, &stored).await?)?;
+        let mut window = self.window(at, &conversation, stored.ticket.head, &call).await?;
+        let (before, previous) = self.before_call(at, &mut window, &stored).await?;
+        let compiled = self.remake(at, &mut window, &stored, before).await?;
+        let agrees = compiled.receipt.ticket.page == stored.ticket.page;
+        Ok(Again { compiled, target: call.target, agrees, fragments: call.fragments, previous })
+    }
+
+    /// Plans and compiles the page of an acknowledged call as if the call had been another: from the log as it was then,
+    /// and what was decided up to the call before. Nothing is recorded.
+    pub async fn as_if(
+        &self,
+        at: &At,
+        reader: &ReaderName,
+        turn: u64,
+        another: impl FnOnce(Call) -> Call,
+    ) -> Result<(Call, Compiled), Error> {
+        let stored = self.stored(at, reader, turn).await?;
+        let conversation = self.conversation(at).await?;
+        let mut call = another(stored.call(&self.contents(at, &stored).await?)?);
+        call.input = self.input(at, &stored).await?;
+        let head = stored.ticket.head;
+        let mut window = self.window(at, &conversation, head, &call).await?;
+        let (before, previous) = self.before_call(at, &mut window, &stored).await?;
+        let ordinal = previous.map_or(0, |previous| previous.receipt.ticket.ordinal);
+        let lens = self.lens(at, reader, Upto { turn, ordinal }).await?;
+        let book = self.book(at, &call.policy).await?;
+        let notes = book.as_deref().map(|book| &book.notes);
+        let calling = Calling { call: &call, session: None, before: &before, notes };
+        let compiled = until_whole(&mut window, head, lens, calling, planned).await?.made.compiled?;
+        Ok((call, compiled))
+    }
+
+    async fn stored(&self, at: &At, reader: &ReaderName, turn: u64) -> Result<Stored, Error> {
         let Some(row) = self.turn(at, reader, turn).await? else {
             let turns = self.store().reader(&at.tenant, &at.conversation, reader).await?.turns;
             let what = format!("call {turn} of reader {:?}, which has made {turns}", reader.as_str());
             return Err(Kind::NotFound { what }.into());
         };
-        let stored = Stored::parse(&row.receipt)?;
-        let conversation = self.conversation(at).await?;
-        let call = stored.call(&self.contents(at, &stored).await?)?;
-        let mut window = self.window(at, &conversation, stored.ticket.head, &call).await?;
-        let mut before = stored.before();
-        if let Some(earlier) = turn.checked_sub(1)
-            && let Some(row) = self.turn(at, reader, earlier).await?
-        {
-            let earlier = Stored::parse(&row.receipt)?;
-            let model = self.target(at, &earlier).await?.name;
-            before.last = stored.idle_seconds().map(|idle| (model, idle));
-            before.reported = earlier.reported;
-            before.page = Some(self.remake(at, &mut window, &earlier, earlier.before()).await?.page);
-        }
-        let compiled = self.remake(at, &mut window, &stored, before).await?;
-        let agrees = compiled.receipt.ticket.page == stored.ticket.page;
-        Ok(Again { compiled, target: call.target, agrees })
+        Stored::parse(&row.receipt)
+    }
+
+    /// What came before an acknowledged call, and the page of the one before it, made again.
+    async fn before_call(
+        &self,
+        at: &At,
+        window: &mut Window<'_, S>,
+        stored: &Stored,
+    ) -> Result<(Before, Option<Compiled>), Error> {
+        let (mut before, reader) = (stored.before(), ReaderName::from(stored.ticket.reader.clone()));
+        let Some(earlier) = stored.ticket.turn.0.checked_sub(1) else { return Ok((before, None)) };
+        let Some(row) = self.turn(at, &reader, earlier).await? else { return Ok((before, None)) };
+        let earlier = Stored::parse(&row.receipt)?;
+        let model = self.target(at, &earlier).await?.name;
+        let previous = self.remake(at, window, &earlier, earlier.before()).await?;
+        before.last = stored.idle_seconds().map(|idle| (model, idle));
+        before.reported = earlier.reported;
+        before.page = Some(previous.page.clone());
+        Ok((before, Some(previous)))
+    }
+
+    /// What was said with an acknowledged call.
+    async fn input(&self, at: &At, stored: &Stored) -> Result<Option<Entry>, Error> {
+        let Some(seq) = stored.input else { return Ok(None) };
+        let rows = self.store().rows(&at.tenant, &at.conversation, vec![seq]).await?;
+        rows.first().map(body::entry).transpose()
     }
 
     /// Gives back what the next page of a reader would not show, or says why that can't be done.
@@ -359,10 +410,7 @@ impl<S: Store> Engine<S> {
     ) -> Result<Compiled, Error> {
         let contents = self.contents(at, stored).await?;
         let (mut call, session) = (stored.call(&contents)?, stored.session(&contents)?);
-        if let Some(seq) = stored.input {
-            let rows = self.store().rows(&at.tenant, &at.conversation, vec![seq]).await?;
-            call.input = rows.first().map(body::entry).transpose()?;
-        }
+        call.input = self.input(at, stored).await?;
         let Ticket { head, turn, ordinal, .. } = stored.ticket;
         let lens = self.lens(at, &call.reader, Upto { turn: turn.0, ordinal }).await?;
         let calling = Calling { call: &call, session: session.as_ref(), before: &before, notes: None };
