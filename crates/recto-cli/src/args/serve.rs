@@ -18,6 +18,7 @@ Takes the requests of OpenAI's and Anthropic's clients, records what was said, s
 provider, and gives its answer back as it comes:
   POST /v1/chat/completions, /v1/responses, /v1/messages, /v1/messages/count_tokens
   GET  /v1/models, /v1/models/{*id}
+  GET  / (the inspector), /assets/{file}; GET, POST /session (signing in to it)
   GET  /health (it lives), /ready (it can work), /metrics (for Prometheus)
 [upstream.NAME] in the configuration says where requests go; see `recto help config`.
 
@@ -50,7 +51,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "NAME|FILE", value_hint = ValueHint::FilePath, help = policy_help())]
     pub(crate) policy: Option<String>,
 
-    /// Take the files of the inspector from this folder instead of the program
+    /// Take the files of the inspector from this folder instead of the program.
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) web_dir: Option<PathBuf>,
 

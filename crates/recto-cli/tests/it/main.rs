@@ -30,4 +30,6 @@ mod summarize;
 mod upkeep;
 mod upstream;
 mod validate;
+#[cfg(unix)]
+mod web;
 mod wires;

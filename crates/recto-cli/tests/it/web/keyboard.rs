@@ -36,7 +36,7 @@ fn everything_can_be_done_with_the_keyboard() {
     browser.presses(&[DOWN, "j"]);
     browser.until("document.activeElement.dataset.seq === '5'");
     browser.presses(&[END]);
-    browser.until("document.activeElement.dataset.seq === '190'");
+    browser.until("document.activeElement.dataset.seq === '191'");
 
     browser.presses(&["["]);
     browser.until("location.hash.endsWith('/page/79')");

@@ -26,7 +26,6 @@ is('beginning by lines', text.beginning('a\nb\nc', 2, 99), { text: 'a\nb', more:
 is('beginning by characters', text.beginning('abcdef', 9, 3), { text: 'abc', more: 3 });
 is('beginning of all', text.beginning('a\nb', 2, 99), { text: 'a\nb', more: 0 });
 is('beginning keeps letters whole', text.beginning('a\u{1f600}b', 9, 2), { text: 'a', more: 3 });
-is('one line', text.oneLine('  a \n b  ', 9), 'a b');
 is('a call', text.partText({ type: 'call', name: 'run', arguments: { string: '{}' } }), { kind: 'call', name: 'run', text: '{}' });
 is('a result', text.partText({ type: 'result', content: [{ type: 'text', text: 'x' }, { type: 'image' }], is_error: true }).kind, 'error');
 is('an unknown part', text.partText({ type: '<img onerror=x>' }).text, '[<img onerror=x>]');
@@ -49,6 +48,8 @@ const messages = [{ seq: null }, { seq: 10 }, { seq: null }, { seq: 11 }];
 const shape = (rows) => rows.map((row) => `${row.kind}:${row.seq ?? row.first ?? ''}${row.line ? '|' : ''}`);
 is('rows', shape(fates.rows(13, receipt, messages)), ['message:', 'run:0', 'entry:10|', 'message:', 'entry:11', 'entry:12']);
 is('an opened run', shape(fates.rows(13, receipt, messages, new Set([0]))).length, 15);
+const deep = { ...run, span: { first: 0, last: 29_999 }, entries: 30_000 };
+is('a long run is opened in parts', shape(fates.rows(30_000, { fates: [deep] }, [], new Set([0]))).slice(-2), ['entry:9999', 'run:10000']);
 is('a kept entry within a run', shape(fates.rows(10, { fates: [run, one(3)] }, [{ seq: 3 }])), ['run:0', 'entry:3', 'run:4']);
 is('no receipt', shape(fates.rows(3, null, null)), ['entry:0', 'entry:1', 'entry:2']);
 is('tally', fates.tally(receipt.fates), { shown: 1, changed: 1, not_shown: 10 });
