@@ -122,7 +122,7 @@ export function mount(root, first, shell) {
 		const [width, height] = [1_000, 44];
 		const made = bars(it.points, 250);
 		const most = Math.max(1, ...made.map((bar) => bar.tokens));
-		const each = width / Math.max(1, made.length);
+		const each = Math.min(24, width / Math.max(1, made.length));
 		const shapes = made.map((bar, index) => {
 			const [full, cached] = [(bar.tokens / most) * (height - 8), (bar.cached / most) * (height - 8)];
 			const isNow = now !== 'next' && now >= bar.from && now <= bar.to;
@@ -133,7 +133,7 @@ export function mount(root, first, shell) {
 		const svg = s('svg', { viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: 'none', class: 'bars', role: 'img', 'aria-label': `Tokens of ${many(it.points.length, 'call', 'calls')}; filled parts were cached, triangles are reductions` }, shapes);
 		svg.addEventListener('click', (event) => {
 			const box = svg.getBoundingClientRect();
-			const bar = made[Math.min(made.length - 1, Math.max(0, Math.floor(((event.clientX - box.left) / box.width) * made.length)))];
+			const bar = made[Math.min(made.length - 1, Math.max(0, Math.floor(((event.clientX - box.left) / box.width) * (width / each))))];
 			if (bar) it.go({ turn: bar.from });
 		});
 		return svg;

@@ -19,11 +19,12 @@ provider, and gives its answer back as it comes:
   POST /v1/chat/completions, /v1/responses, /v1/messages, /v1/messages/count_tokens
   GET  /v1/models, /v1/models/{*id}
   GET  / (the inspector), /assets/{file}; GET, POST /session (signing in to it)
+  /api/v1/…, GET /openapi.json: everything else, for programs; docs/api.md describes it
   GET  /health (it lives), /ready (it can work), /metrics (for Prometheus)
 [upstream.NAME] in the configuration says where requests go; see `recto help config`.
 
 Its URL goes to stdout once it listens. Without keys only this machine is listened to, and everybody
-on it may ask. With keys (`recto keys add`), each request under /v1 needs one, and sees only what
+on it may ask. With keys (`recto keys add`), each request but /health and /ready needs one, and sees only what
 belongs to its tenant; any other address than this machine's needs them. A key is sent as
 `Authorization: Bearer`, `x-api-key` or `x-recto-key`; the last leaves the others to the provider.
 

@@ -54,7 +54,10 @@ pub(super) async fn answer<S: Store>(
 }
 
 /// Runs something to its end, also if whoever asked for it leaves: nothing is left half done.
-async fn finished<S>(server: &Server<S>, work: impl Future<Output = Option<Response>> + Send + 'static) -> Option<Response> {
+async fn finished<S>(
+    server: &Server<S>,
+    work: impl Future<Output = Option<Response>> + Send + 'static,
+) -> Option<Response> {
     let hold = server.closing.hold();
     let work = tokio::spawn(async move {
         let done = work.await;

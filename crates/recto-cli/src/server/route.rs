@@ -178,7 +178,7 @@ async fn led<S: Store>(
         (LeadsTo::Models, Some(caller)) => {
             let id = names.into_iter().next().map(|(_, id)| id);
             gateway::models(server, caller, id, uri, headers).await
-        },
+        }
         (LeadsTo::Metrics, _) => health::metrics(&server),
         (LeadsTo::Ready, _) => health::ready(&server).await,
         _ => health::alive(),

@@ -1,6 +1,8 @@
 //! The real command, run as a user would run it.
 #![cfg(test)]
 
+#[cfg(unix)]
+mod api;
 mod codes;
 mod colour;
 mod compile;

@@ -102,10 +102,12 @@ impl<S: Store> Asked<S> {
         let mut fields = Map::new();
         for (name, text) in given {
             let property = properties.get(&name).ok_or_else(|| {
-                let known: Vec<&str> = properties.as_object().into_iter().flat_map(|it| it.keys().map(String::as_str)).collect();
+                let known: Vec<&str> =
+                    properties.as_object().into_iter().flat_map(|it| it.keys().map(String::as_str)).collect();
                 Problem::bad(format!("unknown parameter {name:?}")).hinting(format!("there are: {}", known.join(", ")))
             })?;
-            let value = value_of(property, &text).ok_or_else(|| Problem::bad(format!("{name}: {text:?} can't be taken")))?;
+            let value =
+                value_of(property, &text).ok_or_else(|| Problem::bad(format!("{name}: {text:?} can't be taken")))?;
             if fields.insert(name.clone(), value).is_some() {
                 return Err(Problem::bad(format!("{name} is given twice")));
             }
@@ -119,7 +121,9 @@ pub(super) fn limited(limit: Option<u64>, usual: usize, most: usize) -> Result<u
     let limit = limit.map_or(usual, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
     match limit {
         0 => Err(Problem::bad("limit: at least 1")),
-        limit if limit > most => Err(Problem::bad(format!("limit: {limit} is more than {most}, the most for one page"))),
+        limit if limit > most => {
+            Err(Problem::bad(format!("limit: {limit} is more than {most}, the most for one page")))
+        }
         limit => Ok(limit),
     }
 }
@@ -162,7 +166,9 @@ pub(super) fn bytes(bytes: Vec<u8>) -> Response {
 /// Spells a name so that it can stand in a path.
 fn escaped(name: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-    name.bytes().map(|byte| if is_plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
+    name.bytes()
+        .map(|byte| if is_plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
+        .collect()
 }
 
 fn pairs(query: &str) -> Result<Vec<(String, String)>, Problem> {

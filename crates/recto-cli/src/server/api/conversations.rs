@@ -297,7 +297,8 @@ pub(super) async fn create<S: Store>(asked: &Asked<S>) -> Result<Response, Probl
     let NewGiven { conversation, title, meta, tokenizer } = asked.body()?;
     let name = conversation.map_or_else(new_name, Ok)?;
     let at = At::new(&asked.caller.tenant, checked_name("conversation", &name)?);
-    let opening = Opening { title: checked_title(title)?.unwrap_or_default(), meta: meta.unwrap_or_default(), tokenizer };
+    let opening =
+        Opening { title: checked_title(title)?.unwrap_or_default(), meta: meta.unwrap_or_default(), tokenizer };
     let row = asked.engine().open(&at, opening).await?;
     made(&whole(asked, &row).await?, &name)
 }
@@ -343,19 +344,8 @@ pub(super) async fn readers<S: Store>(asked: &Asked<S>) -> Result<Response, Prob
 }
 
 async fn whole<S: Store>(asked: &Asked<S>, row: &recto_engine::Conversation) -> Result<Conversation, Problem> {
-    let Listing {
-        conversation,
-        title,
-        entries,
-        tokens,
-        head,
-        tokenizer,
-        created,
-        updated,
-        from,
-        version,
-        readers,
-    } = listing(asked, row).await?;
+    let Listing { conversation, title, entries, tokens, head, tokenizer, created, updated, from, version, readers } =
+        listing(asked, row).await?;
     Ok(Conversation {
         conversation,
         title,

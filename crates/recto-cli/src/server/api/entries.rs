@@ -12,6 +12,7 @@ use recto_engine::{Append, ConversationId, Expect, Store};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
+use std::sync::Arc;
 
 /// How many entries one page holds.
 const ENTRIES_USUAL: usize = 100;
@@ -209,7 +210,11 @@ pub(super) async fn read<S: Store>(asked: &Asked<S>) -> Result<Response, Problem
     // One more than is told says whether there are more.
     let next = found.get(limit).map(|entry| entry.seq);
     found.truncate(limit);
-    json(&EntriesTold { entries: found.iter().map(|entry| shown(entry)).collect(), conversation: at.conversation, next })
+    json(&EntriesTold {
+        entries: found.iter().map(|entry| shown(entry)).collect(),
+        conversation: at.conversation,
+        next,
+    })
 }
 
 /// Returns one entry as pages may show it.
@@ -223,16 +228,19 @@ pub(super) async fn original<S: Store>(asked: &Asked<S>) -> Result<Response, Pro
     json(&Row { seq: entry.seq, tokens: entry.cost, entry: entry.original().clone() })
 }
 
-async fn found<S: Store>(asked: &Asked<S>) -> Result<std::sync::Arc<Counted>, Problem> {
+async fn found<S: Store>(asked: &Asked<S>) -> Result<Arc<Counted>, Problem> {
     let seq = Seq(asked.number("seq")?);
     let (at, _) = asked.conversation().await?;
     let found = asked.engine().read(&at, seq, 1).await?.into_iter().find(|entry| entry.seq == seq);
     found.ok_or_else(|| Problem::not_found(format!("no entry {seq} in conversation {:?}", at.conversation.as_str())))
 }
 
-/// An entry without what is marked as secret.
+/// An entry without what is marked as secret. The record that it was imported from may say it as well, so that goes too.
 fn shown(entry: &Counted) -> Row {
-    let shown = Entry { parts: entry.shown().clone(), redactions: Vec::new(), ..entry.original().clone() };
+    let mut shown = Entry { parts: entry.shown().clone(), redactions: Vec::new(), ..entry.original().clone() };
+    if !Arc::ptr_eq(entry.shown(), &entry.original().parts) {
+        shown.extra = Map::new();
+    }
     Row { seq: entry.seq, tokens: entry.cost, entry: shown }
 }
 
@@ -258,7 +266,10 @@ pub(super) fn said(
 ) -> Result<Vec<Entry>, Problem> {
     let count = entries.as_ref().map_or(0, Vec::len).max(messages.as_ref().map_or(0, Vec::len));
     if count > APPEND_MAX {
-        return Err(Problem::of(Code::TooMuch, format!("{count} entries in one append; at most {APPEND_MAX} are taken")));
+        return Err(Problem::of(
+            Code::TooMuch,
+            format!("{count} entries in one append; at most {APPEND_MAX} are taken"),
+        ));
     }
     match (entries, messages) {
         (Some(_), Some(_)) => Err(Problem::bad("either `entries` or `messages`, not both")),

@@ -211,9 +211,8 @@ impl Point {
         let Turned { turn, at, totals, reported, used, ticket } = call;
         // Of calls that older versions recorded it is not known what waited.
         let is_known = totals.usd_without.is_some();
-        let waiting = |of: fn(&recto::pays::Waiting) -> Tokens| {
-            is_known.then(|| totals.waiting.as_ref().map_or(Tokens(0), of))
-        };
+        let waiting =
+            |of: fn(&recto::pays::Waiting) -> Tokens| is_known.then(|| totals.waiting.as_ref().map_or(Tokens(0), of));
         Point {
             turn: *turn,
             at: Some(*at),

@@ -386,7 +386,8 @@ fn fragment_of(message: &Message, fragments: &Fragments) -> Option<Text> {
 /// Returns the body of a page, if there is anything to send.
 pub(super) fn encoded(page: &Page, target: &Target, conversation: &Conversation) -> Result<Option<Vec<u8>>, Problem> {
     let wire = target.wire;
-    let given = Beside::of_meta(&conversation.meta).asked().filter(|given| given.wire == wire && !given.extra.is_empty());
+    let given =
+        Beside::of_meta(&conversation.meta).asked().filter(|given| given.wire == wire && !given.extra.is_empty());
     match (page.mode, given) {
         (Mode::NothingNew, _) => Ok(None),
         // What the provider holds already is not seen here, so rules about pairs can't be checked.

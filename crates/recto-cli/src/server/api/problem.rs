@@ -138,7 +138,9 @@ fn spelled(code: Code) -> (u16, &'static str) {
         Code::BadConversation => (422, "not_taken"),
         Code::Crowded => (429, "crowded"),
         Code::StoreBusy => (503, "busy"),
-        Code::StoreFull | Code::StoreReadOnly | Code::StoreUnusable | Code::StoreNewer | Code::StoreFailed => (503, "store"),
+        Code::StoreFull | Code::StoreReadOnly | Code::StoreUnusable | Code::StoreNewer | Code::StoreFailed => {
+            (503, "store")
+        }
         Code::Defect => (500, "defect"),
         _ => (400, "bad_request"),
     }
@@ -173,7 +175,8 @@ impl From<recto::Error> for Problem {
 
 impl From<recto_engine::Error> for Problem {
     fn from(error: recto_engine::Error) -> Problem {
-        let overflow = error.core().and_then(recto::Error::overflow).map(|it| serde_json::to_value(it).unwrap_or_default());
+        let overflow =
+            error.core().and_then(recto::Error::overflow).map(|it| serde_json::to_value(it).unwrap_or_default());
         let forks = error.forks().to_vec();
         let (is_head_moved, is_key_reused) = (error.is_head_moved(), error.is_key_reused());
         let mut problem = Problem::from(Failure::from(error));

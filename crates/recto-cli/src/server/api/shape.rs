@@ -212,7 +212,8 @@ pub(super) fn required_where_not_optional(about: &str, fields: Vec<(&'static str
 }
 
 fn object(about: &str, fields: &[(&'static str, Value, &str)], is_required: impl Fn(&Value) -> bool) -> Value {
-    let required: Vec<&str> = fields.iter().filter(|(_, schema, _)| is_required(schema)).map(|(name, ..)| *name).collect();
+    let required: Vec<&str> =
+        fields.iter().filter(|(_, schema, _)| is_required(schema)).map(|(name, ..)| *name).collect();
     let properties: Map<String, Value> = fields
         .iter()
         .map(|(name, schema, about)| {

@@ -1,17 +1,15 @@
 //! All routes of the API: what each is asked with, what it answers, and what it does.
 
 use super::conversations::{
-    Conversation, ErasingGiven, ForkGiven, Forked, Listed, ListGiven, NewGiven, DescriptionGiven, ReadersTold,
+    Conversation, DescriptionGiven, ErasingGiven, ForkGiven, Forked, ListGiven, Listed, NewGiven, ReadersTold,
 };
-use super::decisions::{
-    DecisionsGiven, DecisionsTold, ExpandGiven, Expanded, PinGiven, Pinned, Reverted, Unpinned,
-};
+use super::decisions::{DecisionsGiven, DecisionsTold, ExpandGiven, Expanded, PinGiven, Pinned, Reverted, Unpinned};
 use super::entries::{AppendGiven, Appended, EntriesGiven, EntriesTold, EraseGiven, Row};
 use super::events::SinceGiven;
 use super::facts::{ModelTold, ModelsGiven, ModelsTold, PoliciesTold, VersionTold};
 use super::held::{NotesTold, SessionsTold, WantsGiven, WantsTold};
 use super::money::{Curve, CurveGiven, ReplayGiven};
-use super::pages::{Abandoned, Acknowledged, AcknowledgeGiven, CallGiven, PageTold, TicketGiven};
+use super::pages::{Abandoned, AcknowledgeGiven, Acknowledged, CallGiven, PageTold, TicketGiven};
 use super::shape::{Shape, Shapes};
 use super::turns::{AsIfGiven, BodyGiven, TurnTold, TurnsGiven, TurnsTold};
 use recto::Policy;
@@ -339,10 +337,5 @@ pub(in crate::server) static TABLE: [Route; 38] = [
         .asked_with(given::<WantsGiven>()),
     get(path!(reader "/events"), Verb::ReaderEvents, "Tells what happens, as it happens.", Answer::Events)
         .asked_with(given::<SinceGiven>()),
-    get(
-        path!("/events"),
-        Verb::TenantEvents,
-        "Tells which conversations change, as they do.",
-        Answer::Events,
-    ),
+    get(path!("/events"), Verb::TenantEvents, "Tells which conversations change, as they do.", Answer::Events),
 ];
