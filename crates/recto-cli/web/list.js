@@ -21,6 +21,7 @@ export class VirtualList {
 
 	// Has so many rows from now on. `top` is the row that is to stand first, if any.
 	reset(length, top = null) {
+		const hadFocus = this.spacer.contains(document.activeElement);
 		for (const row of this.drawn.values()) this.drop(row);
 		this.drawn.clear();
 		this.heights = new Heights(length, this.guess);
@@ -29,6 +30,7 @@ export class VirtualList {
 		this.spacer.style.height = `${this.heights.total}px`;
 		this.element.scrollTop = top === null ? 0 : this.heights.top(top);
 		this.draw();
+		if (hadFocus) this.drawn.get(this.current)?.focus({ preventScroll: true });
 	}
 
 	// Has more rows at its end.

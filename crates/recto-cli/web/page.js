@@ -26,7 +26,7 @@ export function mount(root, it) {
 
 	const summary = h('p', { class: 'summary', role: 'status' });
 	const legend = h('div', { class: 'legend' });
-	const only = h('label', { class: 'inline check', for: 'only' }, h('input', { type: 'checkbox', id: 'only' }), 'only what is not as it was said');
+	const only = h('label', { class: 'inline check', for: 'only' }, h('input', { type: 'checkbox', id: 'only' }), 'only what differs');
 	const jump = h('div', { class: 'jumps' }, button('Next reduced', () => reduced(1), { 'aria-keyshortcuts': 'n' }), button('Cache line', () => line(), { 'aria-keyshortcuts': 'c' }), button('End', () => list.show(laid.length - 1)));
 	const list = new VirtualList({ label: 'The log, and beside it the page', guess: 132, className: 'spread', render: (index) => row(laid[index]), needs, act: (index) => act(laid[index]) });
 	const drawer = new Drawer(it, (seq) => { const at = seqs.get(seq); if (at !== undefined) list.go(at); });

@@ -157,8 +157,18 @@ mod tests {
     #[test]
     fn no_script_reads_markup_or_makes_code_of_text() {
         let forbidden = [
-            "innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "DOMParser", "createContextualFragment",
-            "srcdoc =", "eval(", "new Function", "setHTML", "javascript:", "importScripts",
+            "innerHTML",
+            "outerHTML",
+            "insertAdjacentHTML",
+            "document.write",
+            "DOMParser",
+            "createContextualFragment",
+            "srcdoc =",
+            "eval(",
+            "new Function",
+            "setHTML",
+            "javascript:",
+            "importScripts",
         ];
         for file in scripts() {
             let found: Vec<_> = forbidden.iter().filter(|word| text(file).contains(**word)).collect();

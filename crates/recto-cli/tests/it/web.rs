@@ -55,8 +55,7 @@ impl Inspected {
     }
 
     fn serving(folder: Folder, more: &[&str]) -> Inspected {
-        let mut child =
-            command(&folder, &[&["serve", "--listen", "127.0.0.1:0"], more].concat()).spawn().unwrap();
+        let mut child = command(&folder, &[&["serve", "--listen", "127.0.0.1:0"], more].concat()).spawn().unwrap();
         let mut url = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut url).unwrap();
         Inspected { child, url: url.trim().into(), folder }
@@ -86,7 +85,10 @@ impl Drop for Inspected {
 
 fn command(folder: &Folder, args: &[&str]) -> Command {
     let mut command = isolated(Command::new(env!("CARGO_BIN_EXE_recto")));
-    command.args(args).current_dir(&folder.path).env("RECTO_TODAY", TODAY).env("RECTO_STORE", folder.at("kept.db"));
+    command.args(args).current_dir(&folder.path).env("RECTO_TODAY", TODAY);
+    if !args.contains(&"--demo") {
+        command.env("RECTO_STORE", folder.at("kept.db"));
+    }
     if folder.names().iter().any(|name| name == "recto.toml") {
         command.env("RECTO_CONFIG", folder.at("recto.toml"));
     }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 /// How long something may take to be seen.
@@ -38,6 +38,8 @@ pub(super) struct Browser {
     driver: Child,
     url: String,
     session: String,
+    /// Whoever speaks must be heard to the end.
+    _said: BufReader<ChildStdout>,
     _profile: Folder,
 }
 
@@ -61,15 +63,21 @@ impl Browser {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        let lines = BufReader::new(driver.stdout.take().unwrap()).lines();
-        let port = lines.map_while(Result::ok).find_map(|line| line.split_once("on port ").map(|(_, it)| it.to_string()));
-        let url = format!("http://127.0.0.1:{}", port.expect("a port").trim_end_matches('.'));
+        let mut said = BufReader::new(driver.stdout.take().unwrap());
+        let port = loop {
+            let mut line = String::new();
+            assert_ne!(said.read_line(&mut line).unwrap(), 0, "the driver does not say where it listens");
+            if let Some((_, port)) = line.trim().trim_end_matches('.').split_once("on port ") {
+                break port.to_string();
+            }
+        };
+        let url = format!("http://127.0.0.1:{port}");
         let profile = Folder::new();
         let folder = format!("--user-data-dir={}", profile.path.display());
         let args: Vec<&str> = FLAGS.into_iter().chain([&*folder]).collect();
         let options = json!({"binary": chromium.to_str().unwrap(), "args": args});
         let wanted = json!({"goog:chromeOptions": options, "goog:loggingPrefs": {"browser": "ALL"}});
-        let mut browser = Browser { driver, url, session: String::new(), _profile: profile };
+        let mut browser = Browser { driver, url, session: String::new(), _said: said, _profile: profile };
         let made = browser.tells("POST", "/session", &json!({"capabilities": {"alwaysMatch": wanted}}));
         browser.session = format!("/session/{}", made["sessionId"].as_str().unwrap());
         browser.tells("POST", &browser.path("/timeouts"), &json!({"script": PATIENCE.as_millis() as u64}));

@@ -21,7 +21,10 @@ fn a_key_is_pasted_once_and_then_it_is_looked_only() {
     assert!(!browser.words().contains("behind"));
     browser.runs("document.querySelector('#key').value = 'recto_0'; document.querySelector('.door').requestSubmit()");
     browser.says("That key opens nothing here");
-    let typed = format!("document.querySelector('#key').value = {}; document.querySelector('.door').requestSubmit()", json!(key));
+    let typed = format!(
+        "document.querySelector('#key').value = {}; document.querySelector('.door').requestSubmit()",
+        json!(key)
+    );
     browser.runs(&typed);
     browser.says("Only for those with a key.");
     assert_eq!(browser.runs("return document.cookie"), json!(""), "no script can read it");

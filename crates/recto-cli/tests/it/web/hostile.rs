@@ -50,8 +50,12 @@ fn written(inspected: &Inspected, at: usize, words: &str) -> String {
         }
     }
     let reader = format!("{path}/readers/{}", encoded(words));
-    let page = inspected.api("POST", &format!("{reader}/compile"), &json!({
-        "model": "gpt-4o", "fragments": [{"id": words, "content": words}], "input": {"role": "user", "text": words}}));
+    let page = inspected.api(
+        "POST",
+        &format!("{reader}/compile"),
+        &json!({
+        "model": "gpt-4o", "fragments": [{"id": words, "content": words}], "input": {"role": "user", "text": words}}),
+    );
     let reply = json!([{"role": "assistant", "text": words}]);
     inspected.api("POST", &format!("{reader}/acknowledge"), &json!({"ticket": page["ticket"], "entries": reply}));
     inspected.api("POST", &format!("{reader}/pins"), &json!({"first": 1, "last": 1}));
@@ -59,7 +63,9 @@ fn written(inspected: &Inspected, at: usize, words: &str) -> String {
 }
 
 fn encoded(text: &str) -> String {
-    text.bytes().map(|byte| if byte.is_ascii_alphanumeric() { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
+    text.bytes()
+        .map(|byte| if byte.is_ascii_alphanumeric() { char::from(byte).to_string() } else { format!("%{byte:02X}") })
+        .collect()
 }
 
 #[test]
@@ -72,7 +78,9 @@ fn hostile_words_run_nothing_in_any_field() {
     browser.says("<img src=x onerror=\"window.canary=1\">");
     browser.says("\u{27e8}U+202E\u{27e9}evil\u{27e8}U+2066\u{27e9}txt.exe\u{27e8}U+200B\u{27e9}");
     browser.pictures("hostile");
-    let intact = || browser.runs("return [window.canary ?? null, document.querySelectorAll('main script, main iframe, main img, main a[href^=javascript]').length]");
+    let intact = || {
+        browser.runs("return [window.canary ?? null, document.querySelectorAll('main script, main iframe, main img, main a[href^=javascript]').length]")
+    };
     assert_eq!(intact(), json!([null, 0]));
     for (place, words) in places.iter().zip(CORPUS) {
         for view in ["page/0", "turn/0", "money", "what-if/0", "sessions"] {
@@ -89,8 +97,10 @@ fn hostile_words_run_nothing_in_any_field() {
     browser.is_quiet();
     // The same words do run where somebody takes them for markup, so the canary can sing.
     browser.goes("data:text/html,<body></body>");
-    let sings = |words: &str| browser.runs(&format!(
-        "delete window.canary; document.body.innerHTML = {}; await new Promise((next) => setTimeout(next, 200)); return window.canary ?? null", json!(words)));
+    let sings = |words: &str| {
+        browser.runs(&format!(
+        "delete window.canary; document.body.innerHTML = {}; await new Promise((next) => setTimeout(next, 200)); return window.canary ?? null", json!(words)))
+    };
     assert_eq!(sings(CORPUS[0]), json!(1));
     // And where the page's own policy holds, even that would not help them.
     browser.goes(&inspected.at(""));

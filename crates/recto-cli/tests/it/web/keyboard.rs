@@ -73,7 +73,8 @@ fn everything_that_can_be_used_has_a_name() {
                  .filter((it) => it.id !== 'main' && !named(it)).map((it) => it.outerHTML.slice(0, 120))",
         );
         assert_eq!(nameless, json!([]), "{view}");
-        let landmarks = browser.runs("return ['header', 'main', 'nav', 'h1'].filter((it) => !document.querySelector(it))");
+        let landmarks =
+            browser.runs("return ['header', 'main', 'nav', 'h1'].filter((it) => !document.querySelector(it))");
         assert_eq!(landmarks, json!([]), "{view}");
     }
 }

@@ -36,9 +36,11 @@ fn every_view_shows_the_bundled_conversation() {
         browser.until("document.querySelectorAll('.entry').length > 3");
         browser.says("read 183 messages under the policy default");
         browser.presses(&["n", "n", "n"]);
-        browser.until("document.activeElement.dataset.seq === '6' && document.querySelector('[data-seq=\"6\"] .words')");
+        browser
+            .until("document.activeElement.dataset.seq === '6' && document.querySelector('[data-seq=\"6\"] .words')");
         let row = browser.runs("return document.activeElement.innerText");
-        for words in ["changed", "11\u{202f}952 → 16", "excerpt", "307 of 307 lines left out", "nightly 1187 started"] {
+        for words in ["changed", "11\u{202f}952 → 16", "excerpt", "307 of 307 lines left out", "nightly 1187 started"]
+        {
             assert!(row.as_str().unwrap().contains(words), "{words}: {row}");
         }
         browser.pictures(&format!("page-{scheme}"));
@@ -100,7 +102,8 @@ fn a_narrow_screen_needs_no_sideways_scrolling() {
     let inspected = Inspected::demo();
     browser.sized(390, 844);
     let views = ["", "#/c/late-fees/main/page/76", "#/c/late-fees/main/turn/76", "#/c/late-fees/main/money"];
-    for (at, view) in views.iter().chain(&["#/c/late-fees/main/what-if/76", "#/c/late-fees/main/sessions"]).enumerate() {
+    for (at, view) in views.iter().chain(&["#/c/late-fees/main/what-if/76", "#/c/late-fees/main/sessions"]).enumerate()
+    {
         browser.goes(&inspected.at(view));
         browser.until("document.querySelector('.conversation, .entry .words, .card, .what-if, .empty')");
         let wide = browser.runs(
