@@ -86,7 +86,7 @@ export function mount(root, first, shell) {
 		fill(sub, h('span', { class: 'name' }, info.conversation), ` \u00b7 ${many(info.entries, 'entry', 'entries')} \u00b7 ${count(info.tokens)} tokens \u00b7 ${many(it.turns, 'call', 'calls')} \u00b7 `,
 			h('time', { title: moment(info.updated) }, ago(info.updated, Date.now())), info.from && [' \u00b7 fork of ', h('a', { href: address({ conversation: info.from.conversation }) }, info.from.conversation), ` at #${info.from.upto}`]);
 		const names = [...new Set([...info.readers.map((one) => one.reader), it.reader])];
-		fill(readers, names.map((name) => h('option', { value: name, selected: name === it.reader }, name)));
+		if (readers.length !== names.length) fill(readers, names.map((name) => h('option', { value: name, selected: name === it.reader }, name)));
 		readers.parentNode.hidden = names.length < 2;
 		shell.title(info.title || info.conversation);
 		shell.crumbs(h('a', { href: '#/' }, 'Conversations'), h('span', { 'aria-current': 'page' }, info.conversation));
@@ -99,6 +99,8 @@ export function mount(root, first, shell) {
 	function stripped() {
 		strip.hidden = route.tab === 'money' || route.tab === 'sessions';
 		if (strip.hidden) return;
+		const usable = () => [...strip.querySelectorAll('button, input')];
+		const focus = usable().indexOf(document.activeElement);
 		const now = it.turn;
 		const point = it.points.find((one) => one.turn === now);
 		const number = h('input', { type: 'number', id: 'call', min: 0, max: Math.max(0, it.turns - 1), value: now === 'next' ? it.turns : now, 'aria-label': `Call, 0 to ${Math.max(0, it.turns - 1)}` });
@@ -116,6 +118,8 @@ export function mount(root, first, shell) {
 				: point ? [h('time', { title: moment(point.at) }, moment(point.at)), ` \u00b7 ${count(point.tokens)} tokens, ${percent(point.cached, point.tokens)} cached \u00b7 ${usd(point.usd)}`,
 					Number.isFinite(point.tokens_without) && point.tokens_without > point.tokens && ` \u00b7 ${short(point.tokens_without - point.tokens)} left out`,
 					(point.reductions?.decisions ?? 0) > 0 && h('b', { class: 'reduced' }, ` \u25be ${many(point.reductions.decisions, 'decision', 'decisions')} before it`)] : ''));
+		// It is drawn anew while somebody uses it.
+		usable()[focus]?.focus();
 	}
 
 	function drawStrip(now) {
@@ -156,7 +160,6 @@ export function mount(root, first, shell) {
 	async function known() {
 		it.info = await get(conversationPath(it.conversation), {}, asking.signal);
 		head();
-		tabbed();
 	}
 
 	async function curve() {
@@ -169,6 +172,7 @@ export function mount(root, first, shell) {
 	async function load() {
 		try {
 			await known();
+			tabbed();
 			// The log can be read before anybody knows what the calls came to.
 			stripped();
 			open();
