@@ -1,4 +1,4 @@
-//! `recto serve`: the gateway over HTTP, and everything that stands before it.
+//! `recto serve`: the gateway, the API and the inspector over HTTP, and everything that stands before them.
 
 // In the order a request goes through them.
 mod listen; // connections, and how they end
@@ -6,9 +6,11 @@ mod heads; // what the head of a request said, before anybody interpreted it
 mod closing; // the end of the server
 mod route; // which path leads where
 mod auth; // who asks, and whether from here
+mod session; // who looks with a browser
 mod limits; // how much is taken, and from how many at once
 mod gateway; // pages instead of histories
 mod api; // everything else that can be done, for programs in any language
+mod web; // the inspector
 mod health; // whether it lives, and whether it can work
 mod metrics; // what happened, as numbers
 mod error; // how a refusal is spelled
@@ -22,10 +24,12 @@ use limits::Crowd;
 use metrics::Metrics;
 use recto::Policy;
 use recto_engine::{Engine, Store};
+use session::Sessions;
 use std::net::SocketAddr;
 
 pub(crate) use auth::is_loopback;
 pub(crate) use listen::serve;
+pub(crate) use web::Web;
 
 /// A server over a store.
 pub(crate) struct Server<S> {
@@ -36,6 +40,8 @@ pub(crate) struct Server<S> {
     /// Tells that the end has come; work that must not be lost is held by it.
     closing: Closing,
     doors: Doors,
+    sessions: Sessions,
+    web: Web,
     crowd: Crowd,
     gateway: Gateway,
     streams: api::Streams,
@@ -57,6 +63,8 @@ impl<S: Store> Server<S> {
         Server {
             engine,
             doors: Doors::at(at, settings.hosts.clone()),
+            sessions: Sessions::at(at),
+            web: Web::default(),
             crowd: Crowd::of(settings.requests_per_tenant),
             gateway: Gateway::default(),
             streams: api::Streams::default(),
@@ -67,6 +75,12 @@ impl<S: Store> Server<S> {
             closing: Closing::default(),
             verbosity,
         }
+    }
+
+    /// Returns one that takes the files of the inspector from somewhere.
+    #[must_use]
+    pub(crate) fn showing(self, web: Web) -> Server<S> {
+        Server { web, ..self }
     }
 
     /// Returns what ends it.

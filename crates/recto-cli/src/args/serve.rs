@@ -5,6 +5,7 @@ use super::stored::StoreArgs;
 use super::values::address;
 use clap::{Args, ValueHint};
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 pub(super) const SERVE_AFTER_HELP: &str = "\
 Examples:
@@ -17,6 +18,7 @@ Takes the requests of OpenAI's and Anthropic's clients, records what was said, s
 provider, and gives its answer back as it comes:
   POST /v1/chat/completions, /v1/responses, /v1/messages, /v1/messages/count_tokens
   GET  /v1/models, /v1/models/{*id}
+  GET  / (the inspector), /assets/{file}; GET, POST /session (signing in to it)
   /api/v1/…, GET /openapi.json: everything else, for programs; docs/api.md describes it
   GET  /health (it lives), /ready (it can work), /metrics (for Prometheus)
 [upstream.NAME] in the configuration says where requests go; see `recto help config`.
@@ -49,6 +51,10 @@ pub(crate) struct ServeArgs {
 
     #[arg(long, value_name = "NAME|FILE", value_hint = ValueHint::FilePath, help = policy_help())]
     pub(crate) policy: Option<String>,
+
+    /// Take the files of the inspector from this folder instead of the program.
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) web_dir: Option<PathBuf>,
 
     /// Tell of each request on stderr: its path, status and time.
     #[arg(long)]

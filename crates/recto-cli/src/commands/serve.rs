@@ -6,7 +6,7 @@ use crate::codes::Code;
 use crate::config::{Config, Origin, Set};
 use crate::failure::Failure;
 use crate::kept::Kept;
-use crate::server::{self, Server, Verbosity};
+use crate::server::{self, Server, Verbosity, Web};
 use crate::{interrupt, settings, talk};
 use recto_engine::store::memory::Memory;
 use recto_engine::{Engine, Store};
@@ -65,7 +65,8 @@ fn listen<S: Store>(runtime: &Runtime, args: &ServeArgs, config: Config, engine:
         let (listener, at) = listener.and_then(|it| it.local_addr().map(|at| (it, at))).map_err(refused)?;
         let (shutdown, summaries) = (config.server().shutdown, engine.clone());
         let verbosity = if args.verbose { Verbosity::EachRequest } else { Verbosity::Quiet };
-        let server = Arc::new(Server::new(engine, config, at, verbosity));
+        let web = args.web_dir.clone().map_or(Web::Program, Web::Folder);
+        let server = Arc::new(Server::new(engine, config, at, verbosity).showing(web));
         // Whoever hears of signals must not keep the store from being closed.
         let heard = Arc::downgrade(&server);
         interrupt::hear(move || {
@@ -93,6 +94,7 @@ fn announce(at: SocketAddr, args: &ServeArgs) -> Result<(), Failure> {
     };
     let url = format!("http://{host}");
     talk::text(&url)?;
+    talk::note(&format!("what models read:          {url}"));
     talk::note(&format!("OpenAI clients:            base_url = {url}/v1"));
     talk::note(&format!("Anthropic and Claude Code: ANTHROPIC_BASE_URL={url}"));
     if args.open {

@@ -2,11 +2,12 @@
 //! forget to ask.
 //!
 //! Without keys only this machine is listened to, and everybody on it is the tenant `local`. With keys, each says whose
-//! conversations it opens; nothing else in a request does. Pages in a browser are kept out in both cases: by `Host`, so
-//! that no foreign name can be made to mean this machine, and by `Origin`.
+//! conversations it opens; nothing else in a request does, but for who only looks: there a browser's session stands for
+//! the key that it was begun with. Pages in a browser are kept out in both cases: by `Host`, so that no foreign name can be
+//! made to mean this machine, and by `Origin`.
 
 use super::Server;
-use super::error::{Envelope, refusal};
+use super::error::{Envelope, REFUSED, refusal};
 use axum::http::header::{AUTHORIZATION, HOST, HeaderName, ORIGIN};
 use axum::http::request::Parts;
 use axum::http::uri::Authority;
@@ -44,6 +45,14 @@ pub(super) struct Caller {
     pub(super) policy: Option<Text>,
     /// Whether the request's credentials are meant for the provider.
     pub(super) credential: Credential,
+    access: Access,
+}
+
+/// What somebody may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Access {
+    All,
+    Looking,
 }
 
 /// From where the server can be reached, and what is known of its keys.
@@ -82,8 +91,45 @@ impl Caller {
             Ok(()) => server.doors.caller(&server.engine, &parts.headers).await,
             Err(refused) => Err(refused),
         };
-        let envelope = Envelope::of_path(parts.uri.path());
-        found.map_err(|Refused { status, kind, message }| refusal(envelope, status, kind, message))
+        found.map_err(|refused| refused.response(parts))
+    }
+
+    /// The same for requests that a browser may make, too: its session is heeded where no key is presented.
+    pub(super) async fn looking<S: Store>(server: &Server<S>, parts: &Parts) -> Result<Caller, Response> {
+        let refused = match Caller::of(server, parts).await {
+            Ok(caller) => return Ok(caller),
+            Err(refused) => refused,
+        };
+        let is_without_key = refused.headers().get(REFUSED).is_some_and(|why| why == NO_KEY.kind);
+        match server.sessions.key(&parts.headers).filter(|_| is_without_key) {
+            Some(key) => {
+                let caller = Caller::of_key(server, parts, &key).await?;
+                Ok(Caller { access: Access::Looking, ..caller })
+            }
+            None => Err(refused),
+        }
+    }
+
+    /// Says whom a key belongs to that came otherwise than in a header of its own.
+    pub(super) async fn of_key<S: Store>(server: &Server<S>, parts: &Parts, key: &str) -> Result<Caller, Response> {
+        let known = match key.len() {
+            ..=CREDENTIAL_BYTES_MAX => server.doors.known(&server.engine, key).await.map_err(|_| NO_STORE),
+            _ => Ok(None),
+        };
+        let known = known.and_then(|known| known.ok_or(UNKNOWN_KEY)).map_err(|refused| refused.response(parts))?;
+        let (credential, access) = (Credential::Withheld, Access::All);
+        Ok(Caller { tenant: known.tenant, policy: known.policy, credential, access })
+    }
+
+    /// Returns whether they may change something.
+    pub(super) fn may_change(&self) -> bool {
+        self.access == Access::All
+    }
+}
+
+impl Refused {
+    fn response(self, parts: &Parts) -> Response {
+        refusal(Envelope::of_path(parts.uri.path()), self.status, self.kind, self.message)
     }
 }
 
@@ -91,6 +137,16 @@ impl Doors {
     /// Returns those of a server that listens at an address.
     pub(super) fn at(address: SocketAddr, hosts: Vec<String>) -> Doors {
         Doors { is_local: is_loopback(address.ip()), hosts, keys: Mutex::default() }
+    }
+
+    /// Refuses whoever may not even see what is there for everybody.
+    pub(super) fn admit(&self, parts: &Parts) -> Result<(), Response> {
+        self.check(parts).map_err(|refused| refused.response(parts))
+    }
+
+    /// Returns whether everybody on this machine may ask. Where the store does not say, nobody may.
+    pub(super) async fn is_open<S: Store>(&self, engine: &Engine<S>) -> bool {
+        self.is_local && self.has_keys(engine).await.is_ok_and(|has_keys| !has_keys)
     }
 
     /// Refuses requests for another host, and those that a page of another host makes in a browser.
@@ -121,14 +177,15 @@ impl Doors {
 
     async fn caller<S: Store>(&self, engine: &Engine<S>, headers: &HeaderMap) -> Result<Caller, Refused> {
         let Presented { key, credential } = presented(headers)?;
+        let access = Access::All;
         if let Some(key) = key {
             let known = self.known(engine, key).await.map_err(|_| NO_STORE)?.ok_or(UNKNOWN_KEY)?;
-            return Ok(Caller { tenant: known.tenant, policy: known.policy, credential });
+            return Ok(Caller { tenant: known.tenant, policy: known.policy, credential, access });
         }
         if !self.is_local || self.has_keys(engine).await.map_err(|_| NO_STORE)? {
             return Err(NO_KEY);
         }
-        Ok(Caller { tenant: Tenant::default(), policy: None, credential })
+        Ok(Caller { tenant: Tenant::default(), policy: None, credential, access })
     }
 
     /// Finds a key that opens something, asking the store where its last answer is not fresh any more.

@@ -5,7 +5,7 @@ use super::auth::Caller;
 use super::error::{Envelope, refusal};
 use super::heads::Heads;
 use super::limits::{self, Keeping};
-use super::{Server, api, gateway, health};
+use super::{Server, api, gateway, health, session};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::rejection::PathRejection;
@@ -35,6 +35,10 @@ enum LeadsTo {
     Health,
     Ready,
     Metrics,
+    /// The inspector.
+    Web,
+    /// Who looks at it.
+    Session,
     /// A place in the table of the API.
     Api(usize),
     /// No path of ours.
@@ -44,7 +48,7 @@ enum LeadsTo {
 }
 
 /// All there is.
-static ROUTES: [Route; 9] = [
+static ROUTES: [Route; 13] = [
     Route { method: Method::POST, path: "/v1/chat/completions", leads_to: LeadsTo::Answer(Wire::OpenaiChat) },
     Route { method: Method::POST, path: "/v1/responses", leads_to: LeadsTo::Answer(Wire::OpenaiResponses) },
     Route { method: Method::POST, path: "/v1/messages", leads_to: LeadsTo::Answer(Wire::Anthropic) },
@@ -55,6 +59,10 @@ static ROUTES: [Route; 9] = [
     Route { method: Method::GET, path: "/health", leads_to: LeadsTo::Health },
     Route { method: Method::GET, path: "/ready", leads_to: LeadsTo::Ready },
     Route { method: Method::GET, path: "/metrics", leads_to: LeadsTo::Metrics },
+    Route { method: Method::GET, path: "/", leads_to: LeadsTo::Web },
+    Route { method: Method::GET, path: "/assets/{file}", leads_to: LeadsTo::Web },
+    Route { method: Method::GET, path: "/session", leads_to: LeadsTo::Session },
+    Route { method: Method::POST, path: "/session", leads_to: LeadsTo::Session },
 ];
 /// What stands for all paths that lead nowhere.
 const NOWHERE: usize = ROUTES.len();
@@ -135,7 +143,9 @@ async fn led<S: Store>(
         LeadsTo::Nowhere => return Err(not_found(&parts)),
         LeadsTo::WrongMethod => return Err(wrong_method(&parts)),
         LeadsTo::Health | LeadsTo::Ready => None,
-        LeadsTo::Answer(_) | LeadsTo::CountTokens | LeadsTo::Models | LeadsTo::Metrics | LeadsTo::Api(_) => {
+        LeadsTo::Web | LeadsTo::Session => server.doors.admit(&parts).map(|()| None)?,
+        LeadsTo::Api(at) => Some(looking(&server, at, &parts).await?),
+        LeadsTo::Answer(_) | LeadsTo::CountTokens | LeadsTo::Models | LeadsTo::Metrics => {
             Some(Caller::of(&server, &parts).await?)
         }
     };
@@ -157,8 +167,12 @@ async fn led<S: Store>(
         let response = api::answer(server, caller.clone(), at, names, parts, bytes).await;
         return Ok(response.map(|body| Body::new(Keeping { body, _kept: seat })));
     }
+    if matches!(leads_to, LeadsTo::Session) {
+        return Ok(session::answer(&server, &parts, &bytes).await);
+    }
     let Parts { uri, headers, .. } = parts;
     let response = match (leads_to, caller) {
+        (LeadsTo::Web, _) => server.web.answer(names.first().map(|(_, file)| &**file), &headers).await,
         (LeadsTo::Answer(wire), Some(caller)) => gateway::answer(server, caller, wire, uri, headers, bytes).await,
         (LeadsTo::CountTokens, Some(caller)) => gateway::count_tokens(server, caller, uri, headers, bytes).await,
         (LeadsTo::Models, Some(caller)) => {
@@ -170,6 +184,16 @@ async fn led<S: Store>(
         _ => health::alive(),
     };
     Ok(response.map(|body| Body::new(Keeping { body, _kept: seat })))
+}
+
+/// Says who asks the API; who came by a session of a browser may only look.
+async fn looking<S: Store>(server: &Server<S>, at: usize, parts: &Parts) -> Result<Caller, Response> {
+    let caller = Caller::looking(server, parts).await?;
+    if caller.may_change() || !api::table::TABLE[at].changes() {
+        return Ok(caller);
+    }
+    let message = "a browser's session may look, and change nothing; send the key itself as `x-recto-key`";
+    Err(refusal(Envelope::of_path(parts.uri.path()), StatusCode::FORBIDDEN, "read_only", message))
 }
 
 /// A request that is being answered.

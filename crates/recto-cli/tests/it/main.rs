@@ -33,4 +33,6 @@ mod summarize;
 mod upkeep;
 mod upstream;
 mod validate;
+#[cfg(unix)]
+mod web;
 mod wires;

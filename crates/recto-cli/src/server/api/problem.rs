@@ -83,7 +83,7 @@ pub(in crate::server) fn problem(status: StatusCode, kind: &'static str, detail:
         "too_large" => Code::TooMuch,
         "crowded" => Code::Crowded,
         "store" | "closing" => Code::StoreFailed,
-        "no_key" | "unknown_key" | "two_credentials" | "host" | "origin" => Code::NotLetIn,
+        "no_key" | "unknown_key" | "two_credentials" | "host" | "origin" | "read_only" => Code::NotLetIn,
         _ => Code::BadRequest,
     };
     written(status, code, kind, detail, &[], Map::new())

@@ -141,6 +141,11 @@ const fn post(path: &'static str, verb: Verb, about: &'static str, body: Given, 
 }
 
 impl Route {
+    /// Returns whether asking for it changes anything.
+    pub(in crate::server) fn changes(&self) -> bool {
+        self.effect == Effect::Writes
+    }
+
     const fn asked_with(self, query: Given) -> Route {
         Route { query, ..self }
     }

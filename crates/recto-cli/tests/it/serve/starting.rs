@@ -18,7 +18,7 @@ fn a_server_says_where_it_is_and_ends_when_told() {
 fn paths_and_methods_that_lead_nowhere_are_refused_as_providers_do() {
     let place = Place::new();
     let served = place.serve(&[]);
-    for path in ["/", "/v1", "/v1/chat", "/v1/embeddings", "/v1/chat/completions/", "/v2/messages"] {
+    for path in ["/index.html", "/v1", "/v1/chat", "/v1/embeddings", "/v1/chat/completions/", "/v2/messages"] {
         let answer = served.asks("POST", path, &[]);
         assert_eq!(answer.told(), (404, "not_found"), "{path}");
         assert_eq!(answer.json()["error"]["code"], "not_found");
