@@ -20,6 +20,8 @@ const READ_WAIT: Duration = Duration::from_secs(10);
 const WRITE_WAIT: Duration = Duration::from_millis(20);
 /// How long a writer asks in all.
 const WRITE_PATIENCE: Duration = Duration::from_secs(10);
+/// How much of the file the writer keeps in memory, in KiB: places of logs are found by digests, which lie anywhere.
+const WRITER_CACHE_KIB: i64 = 8 * 1_024;
 /// How many prepared statements a connection keeps.
 const STATEMENTS_MAX: usize = 128;
 /// The size of a page in bytes. A turn is a few thousand bytes, and every page that it touches is written whole.
@@ -161,7 +163,7 @@ pub(super) fn writer(path: &Path) -> Result<Connection, Error> {
     // The size of pages holds for a file that is still empty; others keep theirs.
     connection.execute_batch(&format!(
         "PRAGMA page_size = {PAGE_BYTES}; PRAGMA foreign_keys = OFF; PRAGMA cell_size_check = ON; \
-         PRAGMA secure_delete = ON; PRAGMA temp_store = MEMORY"
+         PRAGMA secure_delete = ON; PRAGMA temp_store = MEMORY; PRAGMA cache_size = -{WRITER_CACHE_KIB}"
     ))?;
     if patiently(|| Ok(number(&connection, "PRAGMA application_id")?))? == 0 {
         // The first schema is written before there is a write-ahead log, so that the file alone says what it is.
