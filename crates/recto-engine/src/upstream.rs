@@ -92,6 +92,8 @@ pub struct Upstream(Arc<Prepared>);
 struct Prepared {
     settings: Settings,
     base: Url,
+    /// Where answers are asked for.
+    answers: Url,
     key: Option<Key>,
     /// What goes with everything that we ask ourselves.
     headers: HeaderMap,
@@ -171,7 +173,9 @@ impl Upstream {
         let client_key = forward::client_key(&settings, [&credential, &extra])?;
         let headers = connect::headers(&settings, [&credential, &extra]);
         let client = connect::client(&settings, &base)?;
-        Ok(Upstream(Arc::new(Prepared { settings, base, key, headers, credential, extra, client_key, client })))
+        let answers = exchange::under(&base, exchange::answers(settings.wire));
+        let prepared = Prepared { settings, base, answers, key, headers, credential, extra, client_key, client };
+        Ok(Upstream(Arc::new(prepared)))
     }
 
     /// Returns what it is called.

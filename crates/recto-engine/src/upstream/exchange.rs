@@ -85,11 +85,9 @@ impl Upstream {
     /// Sends a request, again where that is safe, and returns what was answered at last, be it good or bad. Each time
     /// that it is sent again, the listener is told why.
     pub async fn send(&self, endpoint: Endpoint, post: Post<'_>, listen: Listen<'_>) -> Result<Response, Error> {
-        let path = match (endpoint, self.wire()) {
-            (Endpoint::Conversations, _) => "conversations",
-            (Endpoint::Answer, Wire::OpenaiChat) => "chat/completions",
-            (Endpoint::Answer, Wire::OpenaiResponses) => "responses",
-            (Endpoint::Answer, Wire::Anthropic) => "messages",
+        let path = match endpoint {
+            Endpoint::Conversations => "conversations",
+            Endpoint::Answer => answers(self.wire()),
         };
         let mut request = reqwest::Request::new(Method::POST, self.url(path));
         *request.headers_mut() = self.0.headers.clone();
@@ -144,9 +142,10 @@ impl Upstream {
 
     /// Returns where a path stands.
     pub(super) fn url(&self, path: &str) -> Url {
-        let mut url = self.0.base.clone();
-        url.set_path(&format!("{}/{path}", self.0.base.path()));
-        url
+        match path == answers(self.wire()) {
+            true => self.0.answers.clone(),
+            false => under(&self.0.base, path),
+        }
     }
 
     fn unreachable(&self, error: &reqwest::Error) -> Error {
@@ -169,6 +168,22 @@ impl Upstream {
         };
         Kind::TimedOut { what: format!("{} {what} in time", self.0.settings.name), hint: hint.into() }.into()
     }
+}
+
+/// What answers are asked of, as the wire has it.
+pub(super) fn answers(wire: Wire) -> &'static str {
+    match wire {
+        Wire::OpenaiChat => "chat/completions",
+        Wire::OpenaiResponses => "responses",
+        Wire::Anthropic => "messages",
+    }
+}
+
+/// Returns where a path stands under a base.
+pub(super) fn under(base: &Url, path: &str) -> Url {
+    let mut url = base.clone();
+    url.set_path(&format!("{}/{path}", base.path()));
+    url
 }
 
 impl Response {
