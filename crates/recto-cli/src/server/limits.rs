@@ -9,7 +9,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::Response;
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
-use memchr::memchr2;
+use memchr::memchr;
 use recto_engine::{Store, Tenant};
 use std::collections::HashMap;
 use std::future::poll_fn;
@@ -189,14 +189,16 @@ fn is_too_deep(bytes: &[u8]) -> bool {
     false
 }
 
-/// Returns where a string ends that goes on here.
-fn end_of_string(bytes: &[u8], mut at: usize) -> usize {
-    while let Some(found) = bytes.get(at..).and_then(|rest| memchr2(b'"', b'\\', rest)) {
+/// Returns where a string ends that goes on here. Quotes are rarer in strings than backslashes, so it is looked for those.
+fn end_of_string(bytes: &[u8], start: usize) -> usize {
+    let mut at = start;
+    while let Some(found) = bytes.get(at..).and_then(|rest| memchr(b'"', rest)) {
         at += found;
-        if bytes[at] == b'"' {
+        let escapes = bytes[start..at].iter().rev().take_while(|byte| **byte == b'\\').count();
+        if escapes % 2 == 0 {
             return at;
         }
-        at += 2;
+        at += 1;
     }
     bytes.len()
 }
