@@ -3,7 +3,7 @@ use recto_testkit::shared;
 use std::fs;
 use std::process::Command;
 
-pub(crate) const COMMANDS: [&str; 31] = [
+pub(crate) const COMMANDS: [&str; 32] = [
     "backup",
     "compile",
     "completions",

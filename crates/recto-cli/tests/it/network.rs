@@ -10,7 +10,7 @@ use std::process::Command;
 const RECTO: &str = env!("CARGO_BIN_EXE_recto");
 
 /// Every command, in a good and in a bad case.
-const RUNS: [&[&str]; 61] = [
+const RUNS: [&[&str]; 64] = [
     &["compile", "chat.json"],
     &["compile", "gone.json"],
     &["explain", "chat.json", "--json"],

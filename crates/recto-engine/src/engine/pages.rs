@@ -309,7 +309,7 @@ impl<S: Store> Engine<S> {
         let lens = self.lens(at, reader, Upto { turn, ordinal }).await?;
         let book = self.book(at, &call.policy).await?;
         let notes = book.as_deref().map(|book| &book.notes);
-        let calling = Calling { call: &call, session: None, before: &before, notes };
+        let calling = Calling { call: &call, session: None, before: &before, notes, recalled: None };
         let compiled = until_whole(&mut window, head, lens, calling, planned).await?.made.compiled?;
         Ok((call, compiled))
     }
@@ -420,7 +420,7 @@ impl<S: Store> Engine<S> {
         call.input = self.input(at, stored).await?;
         let Ticket { head, turn, ordinal, .. } = stored.ticket;
         let lens = self.lens(at, &call.reader, Upto { turn: turn.0, ordinal }).await?;
-        let recalled = self.recollected(at, stored.picks(&contents)?).await?;
+        let recalled = self.recollected(at, stored.picks(&contents)?, &call.policy.redact).await?;
         let session = session.as_ref();
         let calling = Calling { call: &call, session, before: &before, notes: None, recalled: recalled.as_ref() };
         Ok(until_whole(window, head, lens, calling, compile).await?.made?)

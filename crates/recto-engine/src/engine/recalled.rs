@@ -18,7 +18,8 @@ use recto::recall::{
     shortlist, terms_of,
 };
 use recto::receipt::Warning;
-use recto::{Compiled, Log, Reader, Request, Role, Seq, Tokens, compile};
+use recto::redact::{Redact, Screen};
+use recto::{Compiled, Log, Reader, Request, Role, Seq, Tokenizer, Tokens, compile};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -131,7 +132,7 @@ impl<S: Store> Engine<S> {
         if calling.call.policy.recall.is_none() {
             return Ok((Planned { compiled: Ok(compiled), edits, wants }, None));
         }
-        let material = Material::of(calling, log.counter(), log)?;
+        let material = Material::of(calling, log)?;
         let mut reader = reader.clone();
         reader.commit(edits.iter().cloned(), calling.call.policy.digest());
         let request = material.request(log, &reader);
@@ -147,14 +148,14 @@ impl<S: Store> Engine<S> {
     ) -> Result<(Compiled, Option<Recalled>), Error> {
         let Some(Asked { query, on_page, budget }) = asked(request, &compiled) else { return Ok((compiled, None)) };
         let (conversation, counter) = (self.conversation(at).await?, request.log.counter());
-        let gathered = self.gather(at, &conversation, request.log.head(), &query).await?;
+        let gathered = self.gather(at, &conversation, request.log.head(), &query, request.log.screen()).await?;
         let others = match request.policy.recall {
-            Some(Recall { within: Within::Tenant, .. }) => self.gather_others(at, &query).await?,
+            Some(Recall { within: Within::Tenant, .. }) => self.gather_others(at, &query, request.log.screen()).await?,
             _ => Vec::new(),
         };
         let of_others = if others.is_empty() { Tokens(0) } else { Tokens(budget.0 / OTHERS_SHARE) };
         let found = gathered.find(&query, &on_page, budget - of_others, counter);
-        let elsewhere = elsewhere(&others, &query, of_others, counter)?;
+        let elsewhere = elsewhere(&others, &query, of_others, counter);
         let mut picked: Vec<(Pick, &Counted)> =
             elsewhere.iter().map(|(pick, entry)| (pick.clone(), &**entry)).collect();
         picked.extend(gathered.resolve(&found));
@@ -176,10 +177,16 @@ impl<S: Store> Engine<S> {
     }
 
     /// Returns what came back beside a past page, from what is left of its entries.
-    pub(super) async fn recollected(&self, at: &At, picks: Vec<Pick>) -> Result<Option<Recalled>, Error> {
+    pub(super) async fn recollected(
+        &self,
+        at: &At,
+        picks: Vec<Pick>,
+        redact: &Redact,
+    ) -> Result<Option<Recalled>, Error> {
         if picks.is_empty() {
             return Ok(None);
         }
+        let screen = self.screen(&at.tenant, redact).await?;
         let mut by_conversation: BTreeMap<Option<Text>, Vec<Seq>> = BTreeMap::new();
         for pick in &picks {
             by_conversation.entry(pick.conversation.clone()).or_default().push(pick.place.seq);
@@ -188,7 +195,7 @@ impl<S: Store> Engine<S> {
         for (name, seqs) in by_conversation {
             let of = name.as_ref().map_or_else(|| at.clone(), |name| At::new(&at.tenant, &**name));
             // One that was erased since has nothing left to show.
-            let read = match self.read_rows(&of, seqs).await {
+            let read = match self.read_rows(&of, seqs, &screen).await {
                 Err(error) if name.is_none() => return Err(error),
                 read => read.unwrap_or_default(),
             };
@@ -201,21 +208,22 @@ impl<S: Store> Engine<S> {
 
     /// Reads the entries of the tenant's other conversations that may answer a question, of those that were carried on
     /// last.
-    async fn gather_others(&self, at: &At, query: &Query) -> Result<Vec<(Text, Gathered)>, Error> {
+    async fn gather_others(&self, at: &At, query: &Query, screen: &Screen) -> Result<Vec<(Text, Gathered)>, Error> {
         let mut all = self.store().list(&at.tenant, None, crate::store::ROWS_MAX).await?;
         all.retain(|it| it.id != at.conversation);
         all.sort_by_key(|it| std::cmp::Reverse(it.updated));
         let mut others = Vec::new();
         for it in all.iter().take(OTHERS_MAX) {
             let of = At { conversation: it.id.clone(), ..at.clone() };
-            others.push((it.id.as_str().into(), self.gather(&of, it, it.tally.head(), query).await?));
+            others.push((it.id.as_str().into(), self.gather(&of, it, it.tally.head(), query, screen).await?));
         }
         Ok(others)
     }
 
-    async fn read_rows(&self, at: &At, seqs: Vec<Seq>) -> Result<Vec<Arc<Counted>>, Error> {
+    async fn read_rows(&self, at: &At, seqs: Vec<Seq>, screen: &Screen) -> Result<Vec<Arc<Counted>>, Error> {
         let rows = self.store().rows(&at.tenant, &at.conversation, seqs).await?;
-        rows.iter().map(body::read).collect()
+        let counter = self.counter_of(at).await?;
+        rows.iter().map(|row| body::read(row, screen, &*counter)).collect()
     }
 
     /// Reads the entries up to a place that may answer a question.
@@ -225,13 +233,16 @@ impl<S: Store> Engine<S> {
         conversation: &Conversation,
         head: Option<Seq>,
         query: &Query,
+        screen: &Screen,
     ) -> Result<Gathered, Error> {
         let Some(head) = head else { return Ok(Gathered::default()) };
         let state = self.store().indexed(&at.tenant, &at.conversation).await?;
         let entries = conversation.tally.sums().entries;
         let Some(state) = state.filter(|_| entries > WHOLE_ENTRIES_MAX) else {
             let rows = self.store().back(&at.tenant, &at.conversation, newest(head, WHOLE_ENTRIES_MAX)).await?;
-            let mut entries: Vec<_> = rows.iter().map(body::read).collect::<Result<_, _>>()?;
+            let counter = super::counter(conversation)?;
+            let read = |row| body::read(row, screen, &*counter);
+            let mut entries: Vec<_> = rows.iter().map(read).collect::<Result<_, _>>()?;
             entries.reverse();
             return Ok(Gathered { entries, ..Gathered::default() });
         };
@@ -250,7 +261,7 @@ impl<S: Store> Engine<S> {
         let common = commonness(&standing, entries, Some(head));
         let mut seqs = shortlist(&standing, &common, ENTRIES_MAX);
         seqs.retain(|seq| *seq <= head);
-        let entries = self.read_rows(at, seqs).await?;
+        let entries = self.read_rows(at, seqs, screen).await?;
         let cut_terms = standing.iter().filter(|it| it.is_cut).count();
         let reached = state.upto.map_or(0, |upto| upto.0 + 1);
         let behind = (head.0 + 1).saturating_sub(reached);
@@ -263,7 +274,8 @@ impl<S: Store> Engine<S> {
         if conversation.tally.sums().entries > WHOLE_ENTRIES_MAX {
             self.index(at).await?;
         }
-        let gathered = self.gather(at, &conversation, conversation.tally.head(), query).await?;
+        let screen = self.screen(&at.tenant, &Redact::nothing()).await?.strict();
+        let gathered = self.gather(at, &conversation, conversation.tally.head(), query, &screen).await?;
         let counter = super::counter(&conversation)?;
         let found = gathered.find(query, &OnPage::default(), budget, &*counter);
         let hit = |(pick, entry): (Pick, &Counted)| {
@@ -312,7 +324,9 @@ impl<S: Store> Engine<S> {
             if rows.is_empty() {
                 return Ok(Some(state));
             }
-            let termed = tokio::task::spawn_blocking(move || rows.iter().map(termed).collect::<Result<Vec<_>, _>>());
+            let screen = self.screen(tenant, &Redact::nothing()).await?.strict();
+            let all = move || rows.iter().map(|row| termed(row, &screen)).collect::<Result<Vec<_>, _>>();
+            let termed = tokio::task::spawn_blocking(all);
             let termed = termed.await.unwrap_or_else(|_| Ok(Vec::new()))?;
             if termed.is_empty() {
                 return Ok(Some(state));
@@ -340,13 +354,14 @@ fn elsewhere(
     query: &Query,
     budget: Tokens,
     counter: &dyn recto::Count,
-) -> Result<Vec<(Pick, Arc<Counted>)>, Error> {
+) -> Vec<(Pick, Arc<Counted>)> {
     // Places of different conversations must differ while they stand on one shelf.
     let shifted = |nth: usize, seq: Seq| Seq(nth as u64 * CONVERSATION_SEQS + seq.0 % CONVERSATION_SEQS);
     let mut entries = Vec::new();
     for (nth, (_, gathered)) in others.iter().enumerate() {
         for entry in &gathered.entries {
-            let moved = Counted::stored(shifted(nth, entry.seq), entry.original().clone(), &entry.counts())?;
+            let mut moved = Counted::clone(entry);
+            moved.seq = shifted(nth, entry.seq);
             entries.push((Arc::new(moved), entry.clone()));
         }
     }
@@ -368,7 +383,7 @@ fn elsewhere(
         pick.place.seq = own.seq;
         Some((pick, own))
     };
-    Ok(found.picks.into_iter().filter_map(back).collect())
+    found.picks.into_iter().filter_map(back).collect()
 }
 
 fn newest(head: Seq, rows: u64) -> crate::store::Back {
@@ -376,7 +391,11 @@ fn newest(head: Seq, rows: u64) -> crate::store::Back {
     crate::store::Back { below: Some(head.next()), strands: Vec::new(), rows, tokens: Tokens(u64::MAX) }
 }
 
-fn termed(row: &crate::store::Row) -> Result<Termed, Error> {
-    let terms = if row.is_erased { Vec::new() } else { terms_of(&*body::read(row)?) };
+/// What an entry is found by: nothing of what no model may be told.
+fn termed(row: &crate::store::Row, screen: &Screen) -> Result<Termed, Error> {
+    let terms = match row.is_erased {
+        true => Vec::new(),
+        false => terms_of(&*body::read(row, screen, &Tokenizer::Bytes4)?),
+    };
     Ok(Termed { seq: row.seq, terms: terms.into_iter().map(Text::from).collect() })
 }

@@ -21,7 +21,7 @@ pub(crate) const RULE_WORDS: [&str; 5] = ["always", "never", "must", "AGENTS.md"
 const RULE_BYTES_MAX: usize = 64 * 1024;
 
 /// An entry in its log: counted once, and with the text that a view may show.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Counted {
     /// Its place.
     pub seq: Seq,

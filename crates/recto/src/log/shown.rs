@@ -5,7 +5,7 @@ use crate::redact::{CLOSED, Findings, Kind, Screen, whole_json};
 use std::sync::Arc;
 
 /// How an entry is shown through a screen.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Shown {
     /// Its parts, where they differ from its own.
     pub(super) parts: Option<Arc<[Part]>>,

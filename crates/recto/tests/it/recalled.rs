@@ -16,7 +16,9 @@ const DAY: i64 = 86_400_000;
 
 fn log_of(entries: impl IntoIterator<Item = Entry>) -> Log {
     let mut log = Log::counted_by(Tokenizer::Bytes4);
-    entries.into_iter().for_each(|entry| drop(log.append(entry).unwrap()));
+    for entry in entries {
+        log.append(entry).unwrap();
+    }
     log
 }
 
@@ -60,7 +62,8 @@ fn text_of(page: &Page) -> String {
 fn s36_what_was_said_long_ago_comes_back_for_the_last_user_words_and_is_no_history() {
     let (log, policy, target) = (talk(), forgetful(200), Target::eval());
     let asked = log.draft(said("Ann", 20, "Who gave me the bicycle?")).unwrap();
-    let without = Policy { recall: None, ..policy.clone() };
+    let mut without = policy.clone();
+    without.recall = None;
     let before = Replay::new(&log, &without, &target).after_all(Some(&asked)).unwrap();
     assert!(!text_of(&before.page).contains("bicycle for my birthday"), "the control shows it without recall");
     let after = Replay::new(&log, &policy, &target).after_all(Some(&asked)).unwrap();

@@ -89,7 +89,8 @@ pub(super) async fn postings(db: &Db, found: &Found, terms: &[Text], most: usize
             let term = numbered(&found.tenant, &link.id, term);
             Statement::new(FIND, values![found.tenant.as_str(), link.id.as_str(), term, link.upto, room])
         });
-        for (posting, rows) in postings.iter_mut().zip(db.all(asked.collect()).await?) {
+        let answers = db.all(asked.collect()).await?;
+        for (posting, rows) in postings.iter_mut().zip(answers) {
             for row in rows {
                 if posting.seqs.len() == most {
                     posting.is_cut = true;
