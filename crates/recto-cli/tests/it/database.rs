@@ -8,8 +8,8 @@ use recto_engine::{Append, At, Engine, Opening, Tenant};
 use recto_testkit::postgres::Server;
 use std::process::Stdio;
 
-const CONVERSATIONS: usize = 12;
-const ENTRIES: usize = 1_500;
+const CONVERSATIONS: usize = 4;
+const ENTRIES: usize = 700;
 
 fn address() -> String {
     format!("{}?sslmode=disable", Server::shared().database())
@@ -65,7 +65,7 @@ fn a_migration_that_is_killed_goes_on_and_ends_with_the_same() {
     let from = format!("sqlite:{}", stored.store);
     let args = ["migrate", "--from", &from, "--to", &store];
     let mut killed = 0;
-    for rows in [1, 4_000, 9_000] {
+    for rows in [1, 800, 1_700] {
         let mut child = command(&args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         // It is killed once so much has arrived.
         let arrived = || {
