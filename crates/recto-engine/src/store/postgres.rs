@@ -11,6 +11,7 @@ mod fault;
 mod fork;
 mod found;
 mod hosts;
+mod insert;
 mod keys;
 mod lens;
 mod links;
@@ -166,7 +167,8 @@ impl Store for Postgres {
         which: Decisions,
     ) -> Result<Vec<DecisionRow>, Error> {
         let which = &which;
-        read!(self, tenant, id, |db, found| lens::decisions(&db, &found, reader, upto, which))
+        let key = (tenant, id);
+        self.transactions.read(|db| async move { lens::decisions(&db, key, reader, upto, which).await }).await
     }
 
     async fn turns(
@@ -178,7 +180,8 @@ impl Store for Postgres {
         which: Turns,
     ) -> Result<Vec<TurnRow>, Error> {
         let which = &which;
-        read!(self, tenant, id, |db, found| lens::turns(&db, &found, reader, upto, which))
+        let key = (tenant, id);
+        self.transactions.read(|db| async move { lens::turns(&db, key, reader, upto, which).await }).await
     }
 
     async fn commit(

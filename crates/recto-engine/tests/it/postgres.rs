@@ -5,6 +5,8 @@ mod cut;
 mod lost;
 
 use crate::contract::make::*;
+use crate::folder::TempFolder;
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use recto::entry::Text;
 use recto::event::Since;
 use recto::{Entry, Seq};
@@ -179,7 +181,7 @@ async fn a_subscriber_at_one_server_hears_what_is_said_at_another() {
         [Engine::over(store.clone()), Engine::over(Postgres::open(store.settings().clone()).await.unwrap())];
     let at = At::new(&tenant(), "a");
     here.open(&at, Opening::default()).await.unwrap();
-    let mut subscription = here.subscribe(&at, &reader(), Since::default(), Duration::from_millis(5));
+    let mut subscription = here.subscribe(&at, &reader(), Since::START, Duration::from_millis(5));
     let mut heard = 0;
     for number in 0..5 {
         there.append(&at, Append::any([Entry::user(format!("{number}"))])).await.unwrap();
@@ -269,4 +271,40 @@ async fn what_nobody_asks_for_any_more_is_let_go() {
     // At every 64th version those go that are older than 64 versions and old enough.
     assert_eq!(asked(&store, "SELECT count(*), min(version), max(version) FROM written"), "71|65|135");
     assert_eq!(store.told("a").await.tally.head(), Some(Seq(133)));
+}
+
+#[tokio::test]
+async fn an_encrypted_connection_is_made_to_a_server_that_can_be_trusted_and_to_no_other() {
+    let authority_key = KeyPair::generate().unwrap();
+    let mut authority = CertificateParams::new(Vec::new()).unwrap();
+    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    authority.distinguished_name.push(DnType::CommonName, "an authority that nobody knows");
+    let trusted = authority.self_signed(&authority_key).unwrap().pem();
+    let key = KeyPair::generate().unwrap();
+    let issuer = Issuer::new(authority, authority_key);
+    let certificate = CertificateParams::new(["127.0.0.1".to_string()]).unwrap().signed_by(&key, &issuer).unwrap();
+    let server = Server::start(&[]);
+    let folder = server.query("postgres", "SHOW data_directory");
+    // The server writes its key itself, so that it is its own.
+    for (file, text) in [("server.crt", certificate.pem()), ("server.key", key.serialize_pem())] {
+        let lines = format!("SELECT unnest(string_to_array('{}', E'\\n'))", text.trim());
+        server.query("postgres", &format!("COPY ({lines}) TO '{folder}/{file}'"));
+    }
+    server.query("postgres", "ALTER SYSTEM SET ssl = on");
+    server.query("postgres", "SELECT pg_reload_conf()");
+    server.wait_until("current_setting('ssl') = 'on'");
+    let ours = TempFolder::new();
+    let file = ours.file("authority.pem");
+    std::fs::write(&file, trusted).unwrap();
+    let address = format!("{}?sslmode=require", server.database());
+    let encrypted: Settings = format!("{address}&sslrootcert={}", file.display()).parse().unwrap();
+    let store = Postgres::open(encrypted).await.unwrap();
+    store.make(new("a")).await;
+    store.say("a", vec![long('x')]).await;
+    assert_eq!(store.all("a").await.len(), 1);
+    let secured = "SELECT count(*) FROM pg_stat_ssl JOIN pg_stat_activity USING (pid)
+        WHERE application_name = 'recto' AND ssl";
+    assert_ne!(server.query("postgres", secured), "0");
+    let error = Postgres::open(address.parse().unwrap()).await.unwrap_err();
+    assert!(error.is_unreachable() && error.to_string().to_lowercase().contains("certificate"), "{error}");
 }

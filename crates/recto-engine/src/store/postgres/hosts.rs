@@ -60,31 +60,46 @@ fn named(settings: &Settings, error: &tokio_postgres::Error) -> Error {
 
 /// Returns the same for one of several servers.
 fn alone(config: &Config, at: usize) -> Config {
-    let mut alone = Config::new();
+    let mut one = Config::new();
     match config.get_hosts().get(at) {
-        Some(Host::Tcp(name)) => drop(alone.host(name)),
+        Some(Host::Tcp(name)) => {
+            one.host(name);
+        }
         #[cfg(unix)]
-        Some(Host::Unix(path)) => drop(alone.host_path(path)),
+        Some(Host::Unix(path)) => {
+            one.host_path(path);
+        }
         None => {}
     }
-    config.get_hostaddrs().get(at).map(|address| alone.hostaddr(*address));
-    let ports = config.get_ports();
-    ports.get(at).or(ports.first()).map(|port| alone.port(*port));
-    config.get_user().map(|user| alone.user(user));
-    config.get_password().map(|password| alone.password(password));
-    config.get_dbname().map(|name| alone.dbname(name));
-    config.get_options().map(|options| alone.options(options));
-    config.get_application_name().map(|name| alone.application_name(name));
-    config.get_connect_timeout().map(|time| alone.connect_timeout(*time));
-    config.get_tcp_user_timeout().map(|time| alone.tcp_user_timeout(*time));
-    config.get_keepalives_interval().map(|time| alone.keepalives_interval(time));
-    config.get_keepalives_retries().map(|retries| alone.keepalives_retries(retries));
-    alone
-        .keepalives(config.get_keepalives())
-        .keepalives_idle(config.get_keepalives_idle())
-        .ssl_mode(config.get_ssl_mode())
-        .ssl_negotiation(config.get_ssl_negotiation())
-        .channel_binding(config.get_channel_binding())
-        .target_session_attrs(config.get_target_session_attrs());
-    alone
+    if let Some(address) = config.get_hostaddrs().get(at) {
+        one.hostaddr(*address);
+    }
+    if let Some(port) = config.get_ports().get(at).or(config.get_ports().first()) {
+        one.port(*port);
+    }
+    if let Some(user) = config.get_user() {
+        one.user(user);
+    }
+    if let Some(password) = config.get_password() {
+        one.password(password);
+    }
+    if let Some(name) = config.get_dbname() {
+        one.dbname(name);
+    }
+    if let Some(options) = config.get_options() {
+        one.options(options);
+    }
+    if let Some(name) = config.get_application_name() {
+        one.application_name(name);
+    }
+    if let Some(wait) = config.get_connect_timeout() {
+        one.connect_timeout(*wait);
+    }
+    if let Some(wait) = config.get_tcp_user_timeout() {
+        one.tcp_user_timeout(*wait);
+    }
+    one.keepalives(config.get_keepalives()).keepalives_idle(config.get_keepalives_idle());
+    one.ssl_mode(config.get_ssl_mode()).ssl_negotiation(config.get_ssl_negotiation());
+    one.channel_binding(config.get_channel_binding()).target_session_attrs(config.get_target_session_attrs());
+    one
 }

@@ -167,7 +167,25 @@ impl Stretch {
 /// Returns where a reader's decisions and calls are kept, the newest first.
 pub(super) async fn stretches(db: &Db, found: &Found, name: &ReaderName, upto: Upto) -> Result<Vec<Stretch>, Error> {
     let asked = found.chain.iter().map(|link| question(found.key_of(link), name)).collect();
-    let answers = db.all(asked).await?;
+    of_chain(found, name, upto, &db.all(asked).await?)
+}
+
+/// Finds a conversation, and where a reader's decisions and calls are kept: in one go, unless it is a fork.
+async fn found_with_stretches(
+    db: &Db,
+    (tenant, id): (&Tenant, &ConversationId),
+    name: &ReaderName,
+    upto: Upto,
+) -> Result<(Found, Vec<Stretch>), Error> {
+    let asked = vec![question(values![tenant.as_str(), id.as_str()], name)];
+    let (found, mut answers) = Found::live_and(db, CONVERSATION, (tenant, id), asked).await?;
+    let shared = found.chain[1..].iter().map(|link| question(found.key_of(link), name)).collect();
+    answers.extend(db.all(shared).await?);
+    let stretches = of_chain(&found, name, upto, &answers)?;
+    Ok((found, stretches))
+}
+
+fn of_chain(found: &Found, name: &ReaderName, upto: Upto, answers: &[Vec<Row>]) -> Result<Vec<Stretch>, Error> {
     let (mut ordinal, mut turn) = (integer(upto.ordinal), integer(upto.turn));
     let mut stretches = Vec::new();
     for (link, rows) in found.chain.iter().zip(answers) {
@@ -187,12 +205,13 @@ fn kind(kind: DecisionKind) -> i64 {
 /// Reads decisions.
 pub(super) async fn decisions(
     db: &Db,
-    found: &Found,
+    key: (&Tenant, &ConversationId),
     name: &ReaderName,
     upto: Upto,
     which: &Decisions,
 ) -> Result<Vec<DecisionRow>, Error> {
-    let stretches = stretches(db, found, name, upto).await?;
+    let (found, stretches) = found_with_stretches(db, key, name, upto).await?;
+    let found = &found;
     let mut chosen = BTreeMap::new();
     let mut asked = Vec::new();
     match which {
@@ -282,12 +301,13 @@ pub(super) async fn newest_before(db: &Db, found: &Found, stretches: &[Stretch],
 /// Reads acknowledged calls.
 pub(super) async fn turns(
     db: &Db,
-    found: &Found,
+    key: (&Tenant, &ConversationId),
     name: &ReaderName,
     upto: Upto,
     which: &Turns,
 ) -> Result<Vec<TurnRow>, Error> {
-    let stretches = stretches(db, found, name, upto).await?;
+    let (found, stretches) = found_with_stretches(db, key, name, upto).await?;
+    let found = &found;
     let own = stretches.first().filter(|it| it.id() == found.id());
     let made = own.map_or(0, |it| it.lens.row.turns).min(upto.turn);
     let one = |turn: u64| (turn, made.min(turn.saturating_add(1)), 1);

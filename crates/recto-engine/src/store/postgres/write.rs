@@ -3,6 +3,7 @@
 use super::erase;
 use super::fork;
 use super::found::{BY_NAME_LOCKED, Found, with};
+use super::insert::{ChunkByBytes, Content, Entries, put_contents};
 use super::lens::{self, Lens};
 use super::pool::{Db, Statement};
 use super::transaction::Plan;
@@ -12,48 +13,30 @@ use crate::store::bounds::{check_batch, check_dense, check_name, check_receipt, 
 use crate::store::sqlite::found::{integer, integer_or_none, name_key, place, write_strands, write_tally};
 use crate::store::sqlite::lens::{kind_number, record_number};
 use crate::store::{
-    Acknowledge, Appended, Batch, Commit, ConversationId, DecisionRow, Expect, NewRow, OpenCall, ReaderName, Record,
+    Acknowledge, Appended, Batch, Commit, ConversationId, DecisionRow, Expect, OpenCall, ReaderName, Record,
     RecordKind, Tenant, TurnRow,
 };
-use recto::Seq;
 use recto::digest::Digest;
 use recto::entry::{Millis, Text};
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use tokio_postgres::Row;
 
-/// The most rows, and about the most bytes, that one statement inserts.
-const INSERT_ROWS: usize = 1_000;
-const INSERT_BYTES: usize = 8 << 20;
 const READ_AGAIN: &str = "another call came first; read again, then plan again";
 
 const KNOWN_KEY: &str = "
     SELECT hash, first, last FROM append_key WHERE tenant = $1 AND conversation = $2 AND key = $3";
 const PUT_KEY: &str = "
     INSERT INTO append_key (tenant, conversation, key, hash, first, last) VALUES ($1, $2, $3, $4, $5, $6)";
-const PUT_ENTRIES: &str = "
-    INSERT INTO entry
-        (tenant, conversation, seq, strand, cost, tally, erased, hash, bytes, large, body, counts)
-    SELECT $1, $2, e.* FROM
-        unnest($3::BIGINT[], $4::BIGINT[], $5::BIGINT[], $6::TEXT[], $7::BIGINT[], $8::BYTEA[], $9::BIGINT[],
-            $10::BYTEA[], $11::TEXT[], $12::TEXT[]) AS e";
 const PUT_HEAD: &str = "
     UPDATE conversation SET seq = $3, tally = $4, strands = $5, version = $6, updated = $7
     WHERE tenant = $1 AND conversation = $2";
-pub(super) const WROTE: &str = "
+const WROTE: &str = "
     UPDATE conversation SET version = $3, updated = coalesce($4, updated) WHERE tenant = $1 AND conversation = $2";
-const REFER: &str = "
-    UPDATE content SET refs = refs + c.more, kept = greatest(kept, c.keep)
-    FROM unnest($3::BYTEA[], $4::BIGINT[], $5::BIGINT[]) AS c (digest, more, keep)
-    WHERE tenant = $1 AND conversation = $2 AND hash = c.digest AND (c.more > 0 OR kept < c.keep)";
 const ARE_KEPT: &str = "SELECT hash FROM content WHERE tenant = $1 AND conversation = $2 AND hash = ANY($3)";
-const PUT_CONTENTS: &str = "
-    INSERT INTO content (tenant, conversation, hash, refs, kept, body)
-    SELECT $1, $2, c.* FROM unnest($3::BYTEA[], $4::BIGINT[], $5::BIGINT[], $6::TEXT[]) AS c";
-pub(super) const PUT_DECISIONS: &str = "
+const PUT_DECISIONS: &str = "
     INSERT INTO decision (tenant, conversation, reader, ordinal, turn, kind, about, body)
     SELECT $1, $2, $3, d.* FROM unnest($4::BIGINT[], $5::BIGINT[], $6::BIGINT[], $7::BIGINT[], $8::TEXT[]) AS d";
-pub(super) const PUT_TURNS: &str = "
+const PUT_TURNS: &str = "
     INSERT INTO turn (tenant, conversation, reader, turn, head, spared, receipt, at)
     SELECT $1, $2, $3, t.* FROM unnest($4::BIGINT[], $5::BIGINT[], $6::BIGINT[], $7::TEXT[], $8::BIGINT[]) AS t";
 const PUT_OPEN: &str = "
@@ -114,14 +97,6 @@ struct Looked {
     records: BTreeMap<(i64, String), u64>,
     contents: BTreeMap<Digest, Content>,
     there: Vec<Digest>,
-}
-
-/// A text that is held on to.
-#[derive(Default)]
-struct Content {
-    refs: i64,
-    kept: i64,
-    text: Text,
 }
 
 impl Looked {
@@ -247,7 +222,7 @@ fn add<'v>(
     if !entries.seqs.is_empty() {
         statements.push(entries.statement(key()));
     }
-    put_contents(key, looked, statements);
+    put_contents(key, &looked.contents, &looked.there, statements);
     let tally = &found.conversation.tally;
     let head = integer_or_none(last);
     let head_values = values![head, write_tally(tally, head), write_strands(tally)?, found.next_version(), at.0];
@@ -265,99 +240,6 @@ fn add<'v>(
         statements.push(Statement::new(PUT_LINKS, with(key(), row)));
     }
     Ok(Appended { first, last, is_repeated: false })
-}
-
-/// Entries that one statement inserts.
-#[derive(Default)]
-pub(super) struct Entries<'v> {
-    pub(super) seqs: Vec<i64>,
-    strands: Vec<i64>,
-    costs: Vec<i64>,
-    tallies: Vec<String>,
-    erased: Vec<i64>,
-    hashes: Vec<Digest>,
-    bytes: Vec<i64>,
-    large: Vec<Vec<u8>>,
-    bodies: Vec<Cow<'v, str>>,
-    counts: Vec<Cow<'v, str>>,
-    length: usize,
-}
-
-impl<'v> Entries<'v> {
-    fn push(&mut self, found: &mut Found, seq: Seq, row: &'v NewRow) {
-        let strand = found.conversation.tally.add(seq, &row.entry, row.cost);
-        let seq = integer(seq.0);
-        self.seqs.push(seq);
-        self.strands.push(integer(strand as u64));
-        self.costs.push(integer(row.cost.0));
-        self.tallies.push(write_tally(&found.conversation.tally, seq));
-        self.erased.push(i64::from(row.is_erased));
-        self.hashes.push(row.hash);
-        self.bytes.push(integer(row.bytes));
-        self.large.push(row.large.iter().flat_map(|(digest, _)| digest.to_bytes()).collect());
-        self.bodies.push(Cow::Borrowed(&row.body));
-        self.counts.push(Cow::Borrowed(&row.counts));
-        self.length += row.body.len() + row.counts.len();
-    }
-
-    fn is_full(&self) -> bool {
-        self.seqs.len() >= INSERT_ROWS || self.length >= INSERT_BYTES
-    }
-
-    fn statement(self, key: Vec<Value<'v>>) -> Statement<'v> {
-        let mut row = values![
-            self.seqs,
-            self.strands,
-            self.costs,
-            self.tallies,
-            self.erased,
-            self.hashes,
-            self.bytes,
-            self.large
-        ];
-        row.extend([Value::Texts(self.bodies), Value::Texts(self.counts)]);
-        Statement::new(PUT_ENTRIES, with(key, row))
-    }
-}
-
-/// Writes the texts that are not there yet, and notes who holds on to those that are.
-fn put_contents<'v>(key: impl Fn() -> Vec<Value<'v>>, looked: &Looked, statements: &mut Vec<Statement<'v>>) {
-    let (known, new): (Vec<_>, Vec<_>) = looked.contents.iter().partition(|(digest, _)| looked.there.contains(digest));
-    if !known.is_empty() {
-        let (digests, held): (Vec<Digest>, Vec<&Content>) = known.into_iter().map(|(it, held)| (*it, held)).unzip();
-        let (refs, kept): (Vec<i64>, Vec<i64>) = held.iter().map(|it| (it.refs, it.kept)).unzip();
-        statements.push(Statement::new(REFER, with(key(), values![digests, refs, kept])));
-    }
-    for some in new.chunk_by_bytes(|(_, content)| content.text.len()) {
-        let digests: Vec<Digest> = some.iter().map(|(digest, _)| **digest).collect();
-        let (refs, kept): (Vec<i64>, Vec<i64>) = some.iter().map(|(_, it)| (it.refs, it.kept)).unzip();
-        let texts: Vec<String> = some.iter().map(|(_, it)| it.text.to_string()).collect();
-        statements.push(Statement::new(PUT_CONTENTS, with(key(), values![digests, refs, kept, texts])));
-    }
-}
-
-/// Cuts a list into pieces that one statement takes.
-pub(super) trait ChunkByBytes<T> {
-    fn chunk_by_bytes(&self, length: impl Fn(&T) -> usize) -> Vec<&[T]>;
-}
-
-impl<T> ChunkByBytes<T> for [T] {
-    fn chunk_by_bytes(&self, length: impl Fn(&T) -> usize) -> Vec<&[T]> {
-        let mut pieces = Vec::new();
-        let (mut from, mut bytes) = (0, 0);
-        for (at, it) in self.iter().enumerate() {
-            let more = length(it);
-            if at > from && (bytes + more > INSERT_BYTES || at - from >= INSERT_ROWS) {
-                pieces.push(&self[from..at]);
-                (from, bytes) = (at, 0);
-            }
-            bytes += more;
-        }
-        if from < self.len() {
-            pieces.push(&self[from..]);
-        }
-        pieces
-    }
 }
 
 /// Records decisions, and that a call is open.
@@ -391,9 +273,9 @@ pub(super) async fn commit<'v>(
         let gone = || Kind::NotFound { what: format!("entry {} in conversation {:?}", remains.seq, id.as_str()) };
         erase::entry(&db, tenant, id, remains).await?.ok_or_else(gone)?;
     }
-    let there = there.iter().map(|row| digest(row, 0)).collect::<Result<_, Error>>()?;
+    let there = there.iter().map(|row| digest(row, 0)).collect::<Result<Vec<_>, Error>>()?;
     let mut statements = Vec::new();
-    put_contents(own, &Looked { contents, there, ..Looked::default() }, &mut statements);
+    put_contents(own, &contents, &there, &mut statements);
     put_decisions(&lens, own, &commit.decisions, &mut statements);
     put_turns(&lens, own, &commit.turns, &mut statements);
     lens.row.ordinal += commit.decisions.len() as u64;
