@@ -42,7 +42,7 @@ pub(crate) use learn::{Words, wanted};
 pub use lists::{Constraints, Delegations, Mood, Nudge, ResponseContext, Todos};
 pub use memory::{Merge, SharedMemory};
 pub use moment::Moment;
-pub(crate) use past::Share;
+pub(crate) use past::{Share, told_why};
 pub(crate) use presets::{Nexus, nexus, own};
 pub use profile::Profile;
 pub use template::Template;

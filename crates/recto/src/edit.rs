@@ -580,12 +580,8 @@ impl fmt::Display for Reason {
             Reason::DuplicateInput => write!(f, "is the current input"),
             Reason::PrefixUnknown => write!(f, "it is not known what stood before it when it was made"),
             Reason::PrefixChanged => write!(f, "what stood before it when it was made has changed"),
-            Reason::InBlock { block } => write!(f, "told in block {block}"),
-            Reason::NotInBlock { block } => write!(f, "block {block} has no words for it"),
-            Reason::OutOfBudget { block } => write!(f, "no room for it in block {block}"),
-            Reason::Unread => write!(f, "further back than is read"),
-            Reason::Escaped => write!(f, "what looks like structure was escaped"),
             Reason::NotTaken { what } => write!(f, "the target takes no {what}"),
+            of_blocks => f.write_str(&crate::block::told_why(of_blocks)),
         }
     }
 }

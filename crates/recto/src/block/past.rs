@@ -26,6 +26,18 @@ pub(crate) struct Share {
     pub(crate) cost: Tokens,
 }
 
+/// Says why an entry has the fate it has, where a layout in blocks gave it.
+pub(crate) fn told_why(why: &Reason) -> String {
+    match why {
+        Reason::InBlock { block } => format!("told in block {block}"),
+        Reason::NotInBlock { block } => format!("block {block} has no words for it"),
+        Reason::OutOfBudget { block } => format!("no room for it in block {block}"),
+        Reason::Unread => "further back than is read".into(),
+        Reason::Escaped => "what looks like structure was escaped".into(),
+        other => format!("{other:?}"),
+    }
+}
+
 /// Which blocks take what was said.
 #[derive(Clone, Debug)]
 pub(super) struct Takers {
