@@ -48,7 +48,8 @@ fn text_of(page: &Page) -> String {
 async fn comes_back<S: Store>(engine: Engine<S>, entries: usize) {
     lived(&engine, &at("talk"), entries).await;
     engine.index(&at("talk")).await.unwrap();
-    let without = Call { policy: Policy { recall: None, ..call().policy }, ..call() };
+    let mut without = call();
+    without.policy.recall = None;
     let control = engine.preview(&at("talk"), &without).await.unwrap();
     assert!(!text_of(&control.page).contains(CANARY), "it is on the page without recall");
     let compiled = engine.compile(&at("talk"), &call()).await.unwrap();

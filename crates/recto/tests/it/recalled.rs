@@ -16,7 +16,9 @@ const DAY: i64 = 86_400_000;
 
 fn log_of(entries: impl IntoIterator<Item = Entry>) -> Log {
     let mut log = Log::counted_by(Tokenizer::Bytes4);
-    entries.into_iter().for_each(|entry| drop(log.append(entry).unwrap()));
+    for entry in entries {
+        log.append(entry).unwrap();
+    }
     log
 }
 
@@ -60,7 +62,8 @@ fn text_of(page: &Page) -> String {
 fn s36_what_was_said_long_ago_comes_back_for_the_last_user_words_and_is_no_history() {
     let (log, policy, target) = (talk(), forgetful(200), Target::eval());
     let asked = log.draft(said("Ann", 20, "Who gave me the bicycle?")).unwrap();
-    let without = Policy { recall: None, ..policy.clone() };
+    let mut without = policy.clone();
+    without.recall = None;
     let before = Replay::new(&log, &without, &target).after_all(Some(&asked)).unwrap();
     assert!(!text_of(&before.page).contains("bicycle for my birthday"), "the control shows it without recall");
     let after = Replay::new(&log, &policy, &target).after_all(Some(&asked)).unwrap();
@@ -169,8 +172,10 @@ fn first_person_questions_are_about_the_one_who_asks() {
         let found = shelf.find(&Query::saying(question), &OnPage::default(), Tokens(40), log.counter());
         found.picks.iter().map(|pick: &Pick| pick.place.seq.0).collect::<Vec<_>>()
     };
-    assert_eq!(shelf_finds("Where did I say that my bees are?"), [0]);
-    assert_eq!(shelf_finds("Where would you keep your bees?"), [1]);
+    let (own, other) =
+        (shelf_finds("Where did I say that my bees are?"), shelf_finds("Where would you keep your bees?"));
+    assert!(own.contains(&0) && !own.contains(&1), "{own:?}");
+    assert!(other.contains(&1) && !other.contains(&0), "{other:?}");
 }
 
 #[test]
