@@ -172,8 +172,10 @@ fn first_person_questions_are_about_the_one_who_asks() {
         let found = shelf.find(&Query::saying(question), &OnPage::default(), Tokens(40), log.counter());
         found.picks.iter().map(|pick: &Pick| pick.place.seq.0).collect::<Vec<_>>()
     };
-    assert_eq!(shelf_finds("Where did I say that my bees are?"), [0]);
-    assert_eq!(shelf_finds("Where would you keep your bees?"), [1]);
+    let (own, other) =
+        (shelf_finds("Where did I say that my bees are?"), shelf_finds("Where would you keep your bees?"));
+    assert!(own.contains(&0) && !own.contains(&1), "{own:?}");
+    assert!(other.contains(&1) && !other.contains(&0), "{other:?}");
 }
 
 #[test]
