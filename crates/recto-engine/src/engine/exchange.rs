@@ -314,7 +314,8 @@ impl<S: Store> Engine<S> {
             ..Batch::new(expect, rows, now())
         };
         if let Some(mut warm) = known {
-            let (rows, told) = warm.append(self.resting(at, &mut warm, entries.clone()).await?)?;
+            let resting = self.resting(at, &mut warm, entries.clone()).await?;
+            let (rows, told) = warm.append(resting)?;
             let version = create.is_none().then_some(warm.version);
             match self.store().append(&at.tenant, &at.conversation, append(rows, version, told)).await {
                 Ok(appended) => {
@@ -454,7 +455,8 @@ impl<S: Store> Engine<S> {
         let Ticket { reader, turn, less, .. } = compiled.receipt.ticket.clone();
         let reader = ReaderName::from(reader);
         (stored.reported, stored.used) = (answer.reported, answer.used);
-        let (rows, told) = warm.append(self.resting(&at, &mut warm, answer.entries.clone()).await?)?;
+        let resting = self.resting(&at, &mut warm, answer.entries.clone()).await?;
+        let (rows, told) = warm.append(resting)?;
         let spared = warm.reader.spared() + less;
         let turn = TurnRow { turn: turn.0, head, spared, receipt: stored.text()?, at: now() };
         let (links, records) = (answer.links.clone(), told.into_iter().collect());
