@@ -93,8 +93,10 @@ impl Screen {
         }
     }
 
+    /// What stands for a value; one that is spelled with escapes is the same as without.
     fn label(&self, kind: &Kind, value: &str) -> String {
-        placeholders::of(self.key, kind, value)
+        let said = value.contains('\\').then(|| serde_json::from_str::<String>(&format!("\"{value}\"")).ok()).flatten();
+        placeholders::of(self.key, kind, said.as_deref().unwrap_or(value))
     }
 
     /// Finds what is in an entry, and remembers its secrets.

@@ -19,7 +19,7 @@ use recto::{
 };
 
 /// How much of a secret may not be seen anywhere.
-const PIECE: usize = 8;
+const PIECE: usize = 6;
 
 fn token(seed: u64) -> String {
     format!("ghp_{}", letters(36, ALNUM, seed))
