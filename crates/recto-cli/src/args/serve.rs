@@ -24,8 +24,8 @@ provider, and gives its answer back as it comes:
 [upstream.NAME] in the configuration says where requests go; see `recto help config`.
 
 Its URL goes to stdout once it listens. Without keys only this machine is listened to, and everybody
-on it may ask. With keys (`recto keys add`), each request but /health and /ready needs one, and sees only what
-belongs to its tenant; any other address than this machine's needs them. A key is sent as
+on it may ask. With keys (`recto keys add`), each request but /health and /ready needs one, and sees
+only what belongs to its tenant; any other address than this machine's needs them. A key is sent as
 `Authorization: Bearer`, `x-api-key` or `x-recto-key`; the last leaves the others to the provider.
 
 Host must be this machine, or listed as `hosts` under [server]; behind keys on another address, any

@@ -354,7 +354,7 @@ fn replayed(
     let (mut points, since, mut is_complete) = (Vec::new(), Instant::now(), true);
     // The calls of a reader are those that were made, without those that had no page.
     let mut calls = Vec::new();
-    while let Some(it) = replay.next() {
+    for it in replay.by_ref() {
         match it.compiled {
             Ok(compiled) => {
                 calls.push((points.len(), compiled.receipt.ticket.turn.0));

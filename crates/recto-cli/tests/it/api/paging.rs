@@ -24,8 +24,7 @@ fn five_thousand_entries_are_read_forward_and_back_each_once() {
     let live = Live::new();
     live.post("/conversations", json!({"conversation": "long"}));
     for batch in 0..ENTRIES / 1_000 {
-        let say =
-            |at: u64| json!({"role": if at % 2 == 0 { "user" } else { "assistant" }, "text": format!("entry {at}")});
+        let say = |at: u64| json!({"role": if at.is_multiple_of(2) { "user" } else { "assistant" }, "text": format!("entry {at}")});
         let entries: Vec<Value> = (batch * 1_000..(batch + 1) * 1_000).map(say).collect();
         let body = json!({"entries": entries}).to_string();
         assert_eq!(live.ask("POST", "/api/v1/conversations/long/entries", &[], body).status, 200);

@@ -66,9 +66,17 @@ fn thirty_calls_over_http_are_those_of_the_library() {
         kept += compiled.receipt.prefix.messages;
     }
     assert!(changed > 0 && kept > 0, "nothing was ever left out: the test shows little");
-    for turn in [0, 7, CALLS - 1] {
-        let again = live.get(&format!("/conversations/monday/readers/main/turns/{turn}"));
+    for turn in 0..CALLS {
+        let path = format!("/conversations/monday/readers/main/turns/{turn}");
+        let again = live.get(&path);
         assert_eq!(again["agrees"], true, "call {turn}");
+        // As if nothing had been another, it is planned and compiled to the same.
+        let as_if = live.post(&format!("{path}/preview"), json!({}));
+        assert_eq!(
+            (&as_if["page"], &as_if["receipt"]["money"]),
+            (&again["page"], &again["receipt"]["money"]),
+            "call {turn}"
+        );
     }
     let curve = live.get("/conversations/monday/readers/main/curve");
     let points = curve["points"].as_array().unwrap();

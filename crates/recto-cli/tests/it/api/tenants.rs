@@ -2,6 +2,7 @@
 
 use super::live::{Live, Place};
 use serde_json::{Value, json};
+use std::io::Read;
 
 /// What only its owner may read.
 const SECRET: &str = "xylophone";
@@ -27,7 +28,11 @@ fn path(template: &str, id: &str) -> String {
     let names = [("{conversation}", "owned"), ("{reader}", "main"), ("{seq}", "1"), ("{turn}", "0")];
     let names = names.into_iter().chain([("{ordinal}", "1"), ("{policy}", "default"), ("{model}", "gpt-4o")]);
     let path = names.fold(template.to_string(), |path, (name, value)| path.replace(name, value));
-    if id == "unpin" { format!("{path}?first=0&last=0") } else { path }
+    match id {
+        "unpin" => format!("{path}?first=0&last=0"),
+        "eraseConversation" => format!("{path}?with_forks=true"),
+        _ => path,
+    }
 }
 
 /// Makes a conversation in which everything can be asked for.
@@ -76,10 +81,13 @@ fn nothing_of_another_tenant_is_found_by_any_route() {
             assert_eq!(never.text().replace("never", "owned"), refused.text(), "{method} {path}");
             asked += 1;
         }
+        live.with_key(&mine);
         if is_stream {
+            let mut status = [0; 12];
+            live.opened(method, &path, &[], b"").read_exact(&mut status).unwrap();
+            assert_eq!(&status, b"HTTP/1.1 200", "{path}");
             continue;
         }
-        live.with_key(&mine);
         // The same request is one that its owner may make.
         let control = if id == "expand" {
             live.ask(method, &path, &[], body.replace("m2", "m6"))
