@@ -6,9 +6,10 @@ use crate::entry::{Entry, Media, Part, Piece, Role, Seq, Text};
 use crate::error::Error;
 use crate::redact::{Findings, Kind, Screen, Secrets};
 use crate::tokens::{Count, Tokens};
+use crate::tool_use::{self, ToolUse};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// What a picture is taken to cost: one of 1024 × 1024 at common rates, since its size is not read.
 pub const IMAGE_TOKENS: Tokens = Tokens(1_229);
@@ -38,6 +39,8 @@ pub struct Counted {
     pub digest: Digest,
     /// Which rule words a user's entry holds, a bit each; `None` where it was not looked through.
     rule_words: Option<u8>,
+    /// What the call in each of its parts does, by what is known of common tools: worked out when it is first asked.
+    uses: OnceLock<Vec<Vec<ToolUse>>>,
 }
 
 /// What entries are counted by, and shown through.
@@ -109,7 +112,8 @@ impl Counted {
         };
         let cost = if shown.parts.is_some() { &costs } else { &said }.iter().copied().sum();
         let digest = digest_of(entry.role, shown.author(&entry).map(|author| &**author), parts);
-        Counted { seq, entry, findings, shown, said, costs, cost, digest, rule_words }
+        let uses = OnceLock::new();
+        Counted { seq, entry, findings, shown, said, costs, cost, digest, rule_words, uses }
     }
 
     /// Returns the same entry as it is shown through another screen.
@@ -211,6 +215,18 @@ impl Counted {
             Some((at, found)) => found & (1 << at) != 0,
             None => texts(self.shown()).any(|text| holds(text, word)),
         }
+    }
+
+    /// Returns what the call in one of its parts does, by what is known of common tools.
+    pub(crate) fn uses(&self, part: usize) -> &[ToolUse] {
+        let uses = self.uses.get_or_init(|| {
+            let of = |part: &Part| match part {
+                Part::Call(call) => tool_use::uses(call, &[]),
+                _ => Vec::new(),
+            };
+            self.shown().iter().map(of).collect()
+        });
+        uses.get(part).map_or(&[], Vec::as_slice)
     }
 
     /// Returns who speaks.

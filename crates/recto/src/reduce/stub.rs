@@ -20,6 +20,8 @@ pub(super) struct Whole<'v, 'a> {
     pub(super) item: &'v Item<'a>,
     /// Which of the items that is.
     pub(super) nth: usize,
+    /// Which part of the item's first entry makes the call.
+    pub(super) call_at: usize,
     pub(super) it: ResultOf<'v>,
 }
 
@@ -32,7 +34,7 @@ pub(super) fn whole<'v, 'a>(view: &'v View<'a>) -> impl Iterator<Item = Whole<'v
         // What the target must be told in other words is still all there; what was asked back in part is not.
         let is_whole = |changed: &Changed| matches!(changed.why, Reason::NotTaken { .. });
         let whole = answers.zip(item.results()).filter(move |(answer, _)| answer.changed.as_ref().is_none_or(is_whole));
-        whole.map(move |(_, it)| Whole { item, nth, it })
+        whole.map(move |(answer, it)| Whole { item, nth, call_at: answer.call, it })
     })
 }
 

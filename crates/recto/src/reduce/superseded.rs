@@ -20,6 +20,7 @@ use crate::tokens::Tokens;
 use crate::tool_use::{Deed, READ_LINES_MAX, Rule, ToolUse, uses};
 use crate::view::View;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
@@ -77,7 +78,10 @@ impl Superseded {
         // What lies before everything that may change has nothing to say.
         let until = results.iter().rposition(may_change).map_or(0, |last| last + 1);
         for it in &results[..until] {
-            let does = uses(it.it.call, &self.rules);
+            let does = match self.rules.is_empty() {
+                true => Cow::Borrowed(it.item.entry.uses(it.call_at)),
+                false => Cow::Owned(uses(it.it.call, &self.rules)),
+            };
             if let [only] = &does[..]
                 && may_change(it)
                 && let Some(by) = later.than(only, failed(it))
@@ -131,10 +135,14 @@ fn failed(of: &Whole<'_, '_>) -> bool {
 /// The lines that a read of a whole file shows, if it is as long as tools show at most: there may be more.
 fn longest_read(of: &Whole<'_, '_>) -> Option<(u32, u32)> {
     let texts = of.it.result.content.iter().filter_map(|piece| match piece {
-        Piece::Text { text } => Some(text.lines().count()),
+        Piece::Text { text } => Some(text),
         Piece::Image(_) => None,
     });
-    let lines: usize = texts.sum();
+    // No text has more lines than bytes.
+    if texts.clone().map(|text| text.len()).sum::<usize>() < READ_LINES_MAX as usize {
+        return None;
+    }
+    let lines: usize = texts.map(|text| text.lines().count()).sum();
     (lines >= READ_LINES_MAX as usize).then_some((1, READ_LINES_MAX))
 }
 
