@@ -192,11 +192,13 @@ impl<'a> Replay<'a> {
     pub fn again(&self, ticket: &Ticket) -> Result<Page, Error> {
         let (log, reader) = (self.log.until(ticket.head), self.reader.as_of(ticket));
         let request = self.request(&log, &reader);
-        let mut entries: Vec<&Counted> = log.back().collect();
-        entries.reverse();
-        let mut shelf = Shelf::default();
-        entries.iter().for_each(|entry| shelf.add(entry));
-        recalled(&shelf, &entries, &request, compile(&request)?).map(|compiled| compiled.page)
+        let compiled = compile(&request)?;
+        if self.policy.recall.is_none() {
+            return Ok(compiled.page);
+        }
+        let mut shelved = Shelved::of(&log);
+        shelved.reach(log.head());
+        recalled(&shelved.shelf, &shelved.entries, &request, compiled).map(|compiled| compiled.page)
     }
 
     fn request<'r>(&'r self, log: &'r Log, reader: &'r Reader) -> Request<'r> {
