@@ -115,7 +115,9 @@ pub(super) fn named(text: &str) -> Vec<Named> {
 fn date_at(words: &[&str], at: usize) -> (Option<Named>, usize) {
     let word = |nth: usize| words.get(at + nth).copied().unwrap_or_default();
     let (year_0, year_1, year_2) = (year(word(0)), year(word(1)), year(word(2)));
-    if let (Some(year), Some(month), Some(day)) = (year_0, number(word(1), 12), number(word(2), 31)) {
+    // The time may follow the day without a space.
+    let day_2 = word(2).split('T').next().and_then(|day| number(day, 31));
+    if let (Some(year), Some(month), Some(day)) = (year_0, number(word(1), 12), day_2) {
         return (Some(Named { year: Some(year), month: Some(month), day: Some(day) }), 3);
     }
     if let (Some(day), Some(month)) = (day(word(0)), month(word(1))) {

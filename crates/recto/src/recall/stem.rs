@@ -41,9 +41,9 @@ const DOUBLE: [(&str, &str); 20] = [
 ];
 const SINGLE: [(&str, &str); 7] =
     [("icate", "ic"), ("ative", ""), ("alize", "al"), ("iciti", "ic"), ("ical", "ic"), ("ful", ""), ("ness", "")];
-const LAST: [&str; 19] = [
+const LAST: [&str; 20] = [
     "al", "ance", "ence", "er", "ic", "able", "ible", "ant", "ement", "ment", "ent", "sion", "tion", "ou", "ism",
-    "ate", "iti", "ous", "ive",
+    "ate", "iti", "ous", "ive", "ize",
 ];
 
 impl Word {
