@@ -10,8 +10,9 @@ use std::time::{Duration, Instant};
 
 const ROUNDS: usize = 3;
 const MEGABYTE: usize = 1_000_000;
-/// Redaction may take this much of the time that counting takes.
-const COUNT_RATIO_MAX: f64 = 1.0 / 3.0;
+/// Finding secrets, and finding everything, may take this much of the time that counting takes.
+const SECRETS_RATIO_MAX: f64 = 1.0 / 3.0;
+const ALL_RATIO_MAX: f64 = 1.0 / 2.0;
 /// Ten megabytes in one text may take this many times as long as in ten texts.
 const GROWTH_MAX: f64 = 2.0;
 
@@ -20,8 +21,9 @@ fn main() {
     let mut failures = Vec::new();
     for (name, ratio, speed) in ordinary() {
         println!("finding {name} in written text: {ratio:.3} of the time of exact counting, {speed:.0} MB/s");
-        if ratio > COUNT_RATIO_MAX {
-            failures.push(format!("finding {name}: {ratio:.3} of counting, at most {COUNT_RATIO_MAX:.3}"));
+        let most = if name == "secrets" { SECRETS_RATIO_MAX } else { ALL_RATIO_MAX };
+        if ratio > most {
+            failures.push(format!("finding {name}: {ratio:.3} of counting, at most {most:.3}"));
         }
     }
     for (name, growth, speed) in hostile() {
