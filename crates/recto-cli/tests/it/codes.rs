@@ -8,8 +8,9 @@ use std::path::Path;
 use std::process::Command;
 
 /// Codes that no command line brings about.
-const NOT_RUN: [&str; 13] = [
-    "R0104", "R0105", "R0106", "R0107", "R0108", "R0111", "R0112", "R0113", "R0117", "R0352", "R0370", "R0371", "R0372",
+const NOT_RUN: [&str; 15] = [
+    "R0104", "R0105", "R0106", "R0107", "R0108", "R0111", "R0112", "R0113", "R0117", "R0118", "R0119", "R0352",
+    "R0370", "R0371", "R0372",
 ];
 
 /// Where SQLite keeps the number of the schema.
