@@ -15,6 +15,8 @@ use std::time::Duration;
 
 /// The most entries, decisions or calls that are told at once.
 const ROWS_MAX: usize = 1_000;
+/// How long a subscription rests that was woken for somebody else's change: others may change all the time.
+const REST: Duration = Duration::from_millis(50);
 
 /// What has happened, and how much is told with it.
 #[derive(Clone, Debug)]
@@ -139,6 +141,7 @@ impl<S: Store> Engine<S> {
 impl<S: Store> Subscription<S> {
     /// Waits until something has happened, and tells it in order.
     pub async fn next(&mut self) -> Result<Vec<Event>, Error> {
+        let mut is_woken = false;
         loop {
             let changed = self.engine.inner.changed.notified();
             tokio::pin!(changed);
@@ -156,8 +159,11 @@ impl<S: Store> Subscription<S> {
                 }
                 continue;
             }
+            if is_woken {
+                tokio::time::sleep(REST).await;
+            }
             // Whether it was woken or the time is over, it looks again.
-            drop(tokio::time::timeout(self.poll, changed).await);
+            is_woken = tokio::time::timeout(self.poll, changed).await.is_ok();
         }
     }
 

@@ -7,13 +7,15 @@ use super::table::{Answer, Asks, Given, Repeats, Route, TABLE};
 use axum::response::Response;
 use recto_engine::Store;
 use serde_json::{Map, Value, json};
+use std::sync::OnceLock;
 
 /// Names in paths that are numbers.
 const NUMBERS: [&str; 3] = ["seq", "turn", "ordinal"];
 
 /// Answers with the description.
 pub(super) fn document<S: Store>(_: &Asked<S>) -> Result<Response, Problem> {
-    json(&described())
+    static DESCRIBED: OnceLock<Value> = OnceLock::new();
+    json(DESCRIBED.get_or_init(described))
 }
 
 /// Returns the description.

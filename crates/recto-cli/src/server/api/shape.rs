@@ -237,8 +237,10 @@ pub(super) fn reference(name: &str) -> Value {
 
 /// Adds the schema of a type of the core, and those that it refers to.
 fn core(shapes: &mut Shapes, name: &'static str) -> Value {
-    for (known, schema) in core_all() {
-        shapes.entry(known).or_insert(schema);
+    if !shapes.contains_key(name) {
+        for (known, schema) in core_all() {
+            shapes.entry(known).or_insert(schema);
+        }
     }
     debug_assert!(shapes.contains_key(name), "{name} is described in core.json");
     reference(name)
