@@ -86,9 +86,10 @@ policy goes on as if they could not be made. What they cost is part of USD, and 
 part of cost, which is about pages alone. A key, if one is needed, is the one that key_env of
 [summarizer] in recto.toml names.
 
-With --questions every line of OUT is {\"conversation\": ID, \"question\": K, \"budget\": N, \"messages\":
-[...]}, where K counts the questions in the conversation's \"meta\": {\"qa\": [{\"question\": ...}]} from 0;
-a table says how many tokens the pages have. Policies play no part.
+With --questions every line of OUT is {\"conversation\": ID, \"question\": K, \"budget\": N,
+\"messages\": [...]}, where K counts the questions in the conversation's \"meta\":
+{\"qa\": [{\"question\": ...}]} from 0; a table says how many tokens the pages have. Policies
+play no part.
 
 With --json one object is printed:
   target, wire, window, reserve, min_tokens, policy

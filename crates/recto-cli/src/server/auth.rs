@@ -139,9 +139,9 @@ impl Doors {
         Doors { is_local: is_loopback(address.ip()), hosts, keys: Mutex::default() }
     }
 
-    /// Refuses whoever may not even see what is there for everybody.
-    pub(super) fn admit(&self, parts: &Parts) -> Result<(), Response> {
-        self.check(parts).map_err(|refused| refused.response(parts))
+    /// Returns the refusal of whoever may not even see what is there for everybody.
+    pub(super) fn refusal(&self, parts: &Parts) -> Option<Response> {
+        self.check(parts).err().map(|refused| refused.response(parts))
     }
 
     /// Returns whether everybody on this machine may ask. Where the store does not say, nobody may.

@@ -110,7 +110,7 @@ impl Metrics {
             ("recto_forks_total", "Conversations that were forked because their past had changed.", &self.forks),
             ("recto_unreadable_total", "Bodies that were passed on without being understood.", &self.unreadable),
             ("recto_fallbacks_total", "Requests sent as they came, for want of a page.", &self.fallbacks),
-            ("recto_redacted_total", "Requests sent with placeholders for secrets or personal data.", &self.redacted),
+            ("recto_redacted_total", "Requests in which something was sent as a placeholder.", &self.redacted),
             ("recto_retries_total", "Requests that were sent to a provider again.", &self.retries),
             ("recto_unrecorded_total", "Answers that could not be recorded.", &self.unrecorded),
             ("recto_expansions_total", "What models asked back and were given.", &self.expansions),

@@ -143,7 +143,10 @@ async fn led<S: Store>(
         LeadsTo::Nowhere => return Err(not_found(&parts)),
         LeadsTo::WrongMethod => return Err(wrong_method(&parts)),
         LeadsTo::Health | LeadsTo::Ready => None,
-        LeadsTo::Web | LeadsTo::Session => server.doors.admit(&parts).map(|()| None)?,
+        LeadsTo::Web | LeadsTo::Session => match server.doors.refusal(&parts) {
+            Some(refused) => return Err(refused),
+            None => None,
+        },
         LeadsTo::Api(at) => Some(looking(&server, at, &parts).await?),
         LeadsTo::Answer(_) | LeadsTo::CountTokens | LeadsTo::Models | LeadsTo::Metrics => {
             Some(Caller::of(&server, &parts).await?)

@@ -14,6 +14,8 @@ use recto_engine::store::postgres::{Postgres, Settings, Warning};
 use recto_engine::store::{Batch, Expect, Forks, Store};
 use recto_engine::{Append, At, Engine, Error, Opening};
 use recto_testkit::postgres::Server;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -290,6 +292,8 @@ async fn an_encrypted_connection_is_made_to_a_server_that_can_be_trusted_and_to_
         let lines = format!("SELECT unnest(string_to_array('{}', E'\\n'))", text.trim());
         server.query("postgres", &format!("COPY ({lines}) TO '{folder}/{file}'"));
     }
+    // It takes no key that others may read.
+    std::fs::set_permissions(format!("{folder}/server.key"), Permissions::from_mode(0o600)).unwrap();
     server.query("postgres", "ALTER SYSTEM SET ssl = on");
     server.query("postgres", "SELECT pg_reload_conf()");
     server.wait_until("current_setting('ssl') = 'on'");

@@ -71,7 +71,7 @@ fn speaker(entry: &Counted) -> &str {
 
 /// Returns the text of what came back, from the entries that it points into, in order. What is no longer there is left
 /// out; where nothing is left, there is no text.
-pub(super) fn written<'e>(picks: &[(Pick, &'e Counted)]) -> Option<String> {
+pub(super) fn written(picks: &[(Pick, &Counted)]) -> Option<String> {
     let mut out = String::from(INTRODUCTION);
     let (mut above, mut before): (String, Option<&Pick>) = (String::new(), None);
     for (pick, entry) in picks {

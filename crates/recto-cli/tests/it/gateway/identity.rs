@@ -234,6 +234,11 @@ fn what_nobody_can_read_goes_through_byte_for_byte() {
         let (mut world, plain) = world(policy);
         let client = Client::of(&world);
         for (wire, body) in Wire::ALL.into_iter().flat_map(|wire| bodies.map(|body| (wire, body))) {
+            if policy == "default" && std::str::from_utf8(body).is_err() {
+                // Secrets could stand in it, and nobody would see them.
+                assert_eq!(client.sends(path(wire), body).whole().header("x-recto-refused"), Some("body"));
+                continue;
+            }
             let (came, page) = comes_through(&client, &plain, wire, body, 1);
             let added = added(&came, body);
             match page.as_str() {

@@ -67,7 +67,8 @@ impl Browser {
         let port = loop {
             let mut line = String::new();
             assert_ne!(said.read_line(&mut line).unwrap(), 0, "the driver does not say where it listens");
-            if let Some((_, port)) = line.trim().trim_end_matches('.').split_once("on port ") {
+            // It says first which port it was asked for.
+            if let Some((_, port)) = line.trim().trim_end_matches('.').split_once("successfully on port ") {
                 break port.to_string();
             }
         };

@@ -12,7 +12,7 @@ const ROUNDS: usize = 5;
 fn filled(inspected: &Inspected, name: &str, entries: usize) {
     inspected.api("POST", "/conversations", &json!({"conversation": name}));
     let entry = |at: usize| {
-        let role = if at % 2 == 0 { "user" } else { "assistant" };
+        let role = if at.is_multiple_of(2) { "user" } else { "assistant" };
         json!({"role": role, "text": format!("Entry {at}. {}", "Some words that fill a line or two. ".repeat(4))})
     };
     for first in (0..entries).step_by(BATCH) {

@@ -97,6 +97,10 @@ const MIGRATIONS: &[&str] = &[
     ) WITHOUT ROWID;
 ",
     "
+    CREATE TABLE secret (id INTEGER PRIMARY KEY, value BLOB NOT NULL);
+    INSERT INTO secret (id, value) VALUES (1, randomblob(16));
+",
+    "
     CREATE TABLE word_index (
         i INTEGER PRIMARY KEY AUTOINCREMENT, n INTEGER NOT NULL, salt INTEGER NOT NULL, upto INTEGER NOT NULL,
         texts INTEGER NOT NULL
@@ -106,10 +110,6 @@ const MIGRATIONS: &[&str] = &[
         i INTEGER NOT NULL, term INTEGER NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY (i, term, seq)
     ) WITHOUT ROWID;
     CREATE TABLE dead_index (i INTEGER PRIMARY KEY, n INTEGER NOT NULL);
-",
-    "
-    CREATE TABLE secret (id INTEGER PRIMARY KEY, value BLOB NOT NULL);
-    INSERT INTO secret (id, value) VALUES (1, randomblob(16));
 ",
 ];
 

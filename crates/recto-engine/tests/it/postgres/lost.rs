@@ -136,8 +136,8 @@ async fn what_cannot_be_found_out_in_time_is_told_as_neither() {
     proxy.cut_next(1);
     let error = through.append(&tenant(), &name("a"), batch(vec![user("one")])).await.unwrap_err();
     assert!(error.is_indeterminate() && !error.is_busy(), "{error}");
-    // It was done; somebody who doesn't ask can't know.
-    assert_eq!(places(&direct.all("a").await), [0]);
+    // It may have been done, or not: the server may have noticed first that nobody listens any more.
+    assert!(matches!(places(&direct.all("a").await)[..], [] | [0]));
     let error = through.append(&tenant(), &name("a"), batch(vec![user("two")])).await.unwrap_err();
     assert!(error.is_unreachable() && !error.is_indeterminate(), "{error}");
 }
