@@ -49,12 +49,14 @@ const SETTINGS: [(&str, &str); 13] = [
 ];
 
 /// Runs a server until its own input ends or says `keep`; without that word the folder is removed.
+/// A group that nobody's child leads any more is sent HUP by the system if some of it are stopped.
 const WATCHDOG: &str = r#"
 folder=$1; shift
+trap '' HUP
 "$@" </dev/null & server=$!
 exec 2>/dev/null
 read -r word
-kill -QUIT $server; kill -CONT $server
+kill -QUIT $server; kill -CONT $(cat /proc/$server/task/$server/children) $server
 wait $server
 [ "$word" = keep ] || rm -rf "$folder"
 "#;

@@ -154,7 +154,7 @@ async fn words_identifiers_chinese_and_japanese_are_found() {
     engine.append(&at("talk"), Append::any(more.map(Entry::user))).await.unwrap();
     for (query, expected) in [("parseHttpRequest", 0), ("request parser", 0), ("妹妹住哪里", 1), ("京都の豆腐", 2)]
     {
-        let found = engine.search(&at("talk"), &Query::saying(query), Tokens(40)).await.unwrap();
+        let found = engine.search(&at("talk"), &Query::saying(query), Tokens(60)).await.unwrap();
         assert!(found.hits.iter().any(|hit| hit.text == more[expected]), "{query}: {found:?}");
     }
 }

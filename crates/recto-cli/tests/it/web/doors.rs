@@ -86,6 +86,9 @@ fn a_session_ends_with_the_key_it_was_begun_with() {
     let cookie = format!("Cookie: {}", cookie.split(';').next().unwrap());
     let looks = || asks(&inspected.url, "GET", "/api/v1/conversations", &[&cookie], &Value::Null).0;
     assert_eq!(looks(), 200);
+    // Without any key left, everybody on this machine could look.
+    let another = super::command(&inspected.folder, &["keys", "add", "another"]).output().unwrap();
+    assert!(another.status.success(), "{}", String::from_utf8_lossy(&another.stderr));
     let revoked = super::command(&inspected.folder, &["keys", "revoke", "looking"]).output().unwrap();
     assert!(revoked.status.success(), "{}", String::from_utf8_lossy(&revoked.stderr));
     let start = std::time::Instant::now();
