@@ -1,6 +1,7 @@
 //! Blocks among everything else: expiry, sessions, budget, redaction, templates, and what stays the same.
 
 use crate::nexus::{Room, at, texts, under};
+use proptest::prelude::*;
 use recto::block::{Block, Facts, Given, Kind, Render, Template, Todo, TodoState};
 use recto::edit::{Change, Edit, PartAt, Reason};
 use recto::entry::{Call, Redaction};
@@ -244,6 +245,43 @@ fn other_data_for_one_block_change_that_block_alone() {
     assert_eq!(differ(&texts(&other.page("Hi"))), ["[CAPABILITIES]"]);
     let longer = everything().said([Entry::user("More")]);
     assert_eq!(differ(&texts(&longer.page("Hi"))), ["[SHARED_MEMORY]"]);
+}
+
+/// What a host can say, and the block in which it stands.
+type Said = (&'static str, fn(&mut Facts, &str));
+const SAID: [Said; 9] = [
+    ("[MOOD]", |it, text| it.mood = Some(text.into())),
+    ("[CONSTRAINTS]", |it, text| it.constraints = vec![text.into()]),
+    ("[TODOS]", |it, text| it.todos = vec![Todo { text: text.into(), state: TodoState::Open }]),
+    ("[RESPONSE_CONTEXT]", |it, text| it.responding_to = Some(text.into())),
+    ("[DELEGATIONS]", |it, text| it.delegations = vec![text.into()]),
+    ("[NUDGE]", |it, text| it.nudges = vec![text.into()]),
+    ("[PROFILE]", |it, text| drop(it.profile.insert("profile".into(), text.into()))),
+    ("[WEATHER]", |it, text| drop(it.values.insert("weather".into(), text.into()))),
+    ("[CITY]", |it, text| drop(it.values.insert("city".into(), text.into()))),
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn whatever_is_said_in_a_block_all_others_stay_the_same(
+        said in prop::collection::vec("\\PC{0,60}", SAID.len()),
+        (which, other) in (0..SAID.len(), "\\PC{0,60}"),
+    ) {
+        let mut room = everything();
+        SAID.iter().zip(&said).for_each(|((_, say), text)| say(&mut room.facts, text));
+        let before = texts(&room.page("Hi"));
+        let (tag, say) = SAID[which];
+        say(&mut room.facts, &other);
+        let after = texts(&room.page("Hi"));
+        let others = |all: &[String]| all.iter().filter(|text| !text.starts_with(tag)).cloned().collect::<Vec<_>>();
+        prop_assert_eq!(others(&before), others(&after));
+        // The control: whoever says something else in a block is heard there.
+        if said[which].trim() != other.trim() && [&said[which], &other].iter().all(|it| it.chars().any(char::is_alphanumeric)) {
+            prop_assert_ne!(before, after);
+        }
+    }
 }
 
 #[test]
