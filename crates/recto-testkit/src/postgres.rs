@@ -137,10 +137,12 @@ impl Server {
         if out.status.success() { Ok(text(out.stdout)) } else { Err(text(out.stderr)) }
     }
 
-    /// Waits in the server until a condition holds there.
+    /// Waits in the server until a condition holds there. What a transaction has once read of who is connected it
+    /// doesn't read again unless it is told to.
     pub fn wait_until(&self, condition: &str) {
         let wait = format!(
-            "DO $$ BEGIN FOR i IN 1..3000 LOOP IF ({condition}) THEN RETURN; END IF; PERFORM pg_sleep(0.01); END LOOP; \
+            "DO $$ BEGIN FOR i IN 1..3000 LOOP IF ({condition}) THEN RETURN; END IF; \
+             PERFORM pg_sleep(0.01); PERFORM pg_stat_clear_snapshot(); END LOOP; \
              RAISE EXCEPTION 'waited in vain'; END $$"
         );
         self.query(FIRST_DATABASE, &wait);
