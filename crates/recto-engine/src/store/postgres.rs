@@ -132,7 +132,7 @@ impl Store for Postgres {
 
     async fn back(&self, tenant: &Tenant, id: &ConversationId, back: Back) -> Result<Vec<Row>, Error> {
         let back = &back;
-        read!(self, tenant, id, |db, found| read::back(&db, &found, back))
+        self.transactions.read(|db| async move { read::back(&db, tenant, id, back).await }).await
     }
 
     async fn forth(&self, tenant: &Tenant, id: &ConversationId, from: Seq, rows: usize) -> Result<Vec<Row>, Error> {

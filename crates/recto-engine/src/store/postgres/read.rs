@@ -1,12 +1,12 @@
 //! Reading entries: newest first, in order, one by one, and sums without reading.
 
 use super::fault;
-use super::found::{Found, with};
+use super::found::{BY_NAME, Found, with};
 use super::pool::{Db, Statement};
 use super::value::{digest, number, shared, text, values, whole};
 use crate::error::Error;
 use crate::store::sqlite::found::{digest as read_digest, integer, place};
-use crate::store::{Back, ROWS_MAX, Row};
+use crate::store::{Back, ConversationId, ROWS_MAX, Row, Tenant};
 use recto::digest::Digest;
 use recto::entry::Text;
 use recto::log::Tally;
@@ -19,6 +19,8 @@ use tokio_postgres::Row as Answer;
 const PAGE_FIRST: usize = 64;
 const PAGE_FACTOR: usize = 4;
 const PAGE_MAX: usize = 4_096;
+/// What an entry is taken to cost when it is guessed how many are needed.
+const ROW_TOKENS: u64 = 256;
 /// How many places a search asks for at once, and how often: sixteen parts of what is left each time.
 const SEARCH_PARTS: i64 = 16;
 const SEARCH_STEPS_MAX: usize = 20;
@@ -52,15 +54,20 @@ struct Outline {
     cost: Tokens,
 }
 
-/// Reads rows from the newest back.
-pub(super) async fn back(db: &Db, found: &Found, back: &Back) -> Result<Vec<Row>, Error> {
+/// Finds a conversation, and reads its rows from the newest back. Those that it has itself are asked for with it: most
+/// go on from no other, and then that is all.
+pub(super) async fn back(db: &Db, tenant: &Tenant, id: &ConversationId, back: &Back) -> Result<Vec<Row>, Error> {
     let newest = back.below.map_or(i64::MAX, |below| integer(below.0)).saturating_sub(1);
     let mut room = Room { rows: back.rows.min(ROWS_MAX), tokens: back.tokens };
     if back.strands.is_empty() {
-        all_back(db, found, newest, room).await
+        let first = values![tenant.as_str(), id.as_str(), newest, room.page()];
+        let first = vec![Statement::new(BACK, first)];
+        let (found, answers) = Found::live_and(db, BY_NAME, (tenant, id), first).await?;
+        all_back(db, &found, newest, room, answers.into_iter().next()).await
     } else {
-        let wanted = wanted(db, found, newest, &back.strands, &mut room).await?;
-        some(db, found, wanted).await
+        let found = Found::live(db, tenant, id).await?;
+        let wanted = wanted(db, &found, newest, &back.strands, &mut room).await?;
+        some(db, &found, wanted).await
     }
 }
 
@@ -75,20 +82,35 @@ impl Room {
         self.rows == 0 || self.tokens == Tokens(0)
     }
 
+    /// How many rows are likely needed.
+    fn page(&self) -> usize {
+        let likely = usize::try_from(self.tokens.0 / ROW_TOKENS).unwrap_or(usize::MAX);
+        likely.clamp(PAGE_FIRST, PAGE_MAX).min(self.rows)
+    }
+
     fn take(&mut self, cost: Tokens) {
         self.rows -= 1;
         self.tokens = Tokens(self.tokens.0.saturating_sub(cost.0));
     }
 }
 
-async fn all_back(db: &Db, found: &Found, newest: i64, mut room: Room) -> Result<Vec<Row>, Error> {
+async fn all_back(
+    db: &Db,
+    found: &Found,
+    newest: i64,
+    mut room: Room,
+    mut first: Option<Vec<Answer>>,
+) -> Result<Vec<Row>, Error> {
     let mut taken = Vec::new();
-    let mut page = PAGE_FIRST;
+    let mut page = room.page();
     for (link, it) in found.chain.iter().enumerate() {
         let mut at = it.upto.min(newest);
         while !room.is_full() {
             let limit = page.min(room.rows);
-            let rows = db.rows(BACK, with(found.key_of(it), values![at, limit])).await?;
+            let rows = match first.take() {
+                Some(rows) => rows,
+                None => db.rows(BACK, with(found.key_of(it), values![at, limit])).await?,
+            };
             let is_last = rows.len() < limit;
             for row in rows {
                 if room.is_full() {
