@@ -38,7 +38,7 @@ impl Screened {
             screened.fragments = request.fragments.and_then(|it| it.through(screen, counter));
             screened.tools = request.tools.and_then(|it| it.through(screen, counter));
             screened.format = request.format.and_then(|it| it.through(screen));
-            screened.facts = request.facts.and_then(|it| it.through(screen));
+            screened.facts = request.facts.map_or(Ok(None), |it| it.through(screen))?;
         }
         Ok(screened)
     }

@@ -2,6 +2,7 @@
 
 use super::zone::{Zone, instant};
 use crate::entry::{Millis, Text};
+use crate::error::Error;
 use crate::redact::Screen;
 use serde::{Deserialize, Deserializer, Serialize, de};
 use serde_json::{Map, Value};
@@ -46,13 +47,13 @@ pub struct Facts {
 
 impl Facts {
     /// Returns them as they are seen through a screen; `None` where that is no other.
-    pub(crate) fn through(&self, screen: &Screen) -> Option<Facts> {
-        let text = serde_json::to_string(self).ok()?;
-        match screen.json(&text) {
-            Cow::Borrowed(_) => None,
-            // What can't be read any more is not told.
-            Cow::Owned(seen) => Some(serde_json::from_str(&seen).unwrap_or_default()),
-        }
+    pub(crate) fn through(&self, screen: &Screen) -> Result<Option<Facts>, Error> {
+        let text = serde_json::to_string(self).expect("facts are plain data");
+        let Cow::Owned(seen) = screen.json(&text) else { return Ok(None) };
+        serde_json::from_str(&seen).map(Some).map_err(|error| {
+            let what = format!("facts can't be read with placeholders in them: {error}");
+            Error::settings(what, "spare what `redact` takes for a secret there")
+        })
     }
 }
 

@@ -9,6 +9,7 @@ use recto::forging::Woven;
 use recto::fragment::{Fragment, Fragments, Priority};
 use recto::page::Mode;
 use recto::receipt::{Fate, FragmentFate, Warning};
+use recto::redact::Redact;
 use recto::target::Memory;
 use recto::tool::Tools;
 use recto::wire::{self, Wire};
@@ -159,6 +160,24 @@ fn x15_a_secret_in_arguments_is_in_no_annotation() {
     assert!(memory.contains("[tool_use:web_search, query:password [redacted] please]"), "{memory}");
     assert!(!format!("{compiled:?}").contains("hunter2"));
     assert!(format!("{:?}", room.log).contains("hunter2"), "the log keeps it");
+}
+
+#[test]
+fn a_secret_in_facts_is_in_no_block() {
+    // Put together, so that it stands in no file.
+    let secret = format!("ghp_{}", "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8");
+    for redact in [Redact::everything(), Redact::nothing()] {
+        let is_redacted = !redact.is_nothing();
+        let mut room = everything();
+        room.policy = room.policy.redacting(redact);
+        room.facts.mood = Some(format!("proud of {secret}").into());
+        room.facts.profile.insert("profile".into(), format!("has {secret}").into());
+        room.facts.values.insert("weather".into(), format!("{secret} wet").into());
+        let page = room.page("Hi");
+        let told = [under(&page, "MOOD"), under(&page, "PROFILE"), under(&page, "WEATHER")];
+        assert!(told.iter().all(|block| block.contains(&secret) != is_redacted), "{told:?}");
+        assert_eq!(texts(&page).concat().contains(&secret), !is_redacted, "the control shows it");
+    }
 }
 
 /// A block of the host's own.
