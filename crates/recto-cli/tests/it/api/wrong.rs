@@ -138,6 +138,25 @@ fn what_can_not_be_done_says_why() {
     live.refuses((400, "too_deep"), "POST", path, deep);
 }
 
+/// Tools, formats and entries are told by clients; that no provider takes them is nobody's defect.
+#[test]
+fn a_page_that_no_provider_takes_is_refused_and_leaves_no_call_open() {
+    let live = Live::new();
+    live.talk("monday", "words", 1);
+    let reader = "/conversations/monday/readers/main";
+    let picture = json!({"role": "tool", "parts": [
+        {"type": "result", "call": "", "is_error": false, "content": [{"type": "image", "url": ""}]}]});
+    for given in [json!({"tools": [{}]}), json!({"input": picture, "window": 0})] {
+        for verb in ["compile", "preview"] {
+            let refused = live.refuses((422, "not_taken"), "POST", &format!("{reader}/{verb}"), given.to_string());
+            assert!(refused["detail"].as_str().unwrap().contains("openai_chat refuses: "), "{refused}");
+        }
+    }
+    let before = live.get(&format!("{reader}/turns"));
+    let page = live.post(&format!("{reader}/compile"), json!({}));
+    assert_eq!((before["calls"].as_array().unwrap().len(), &page["turn"]), (1, &json!(1)));
+}
+
 #[test]
 fn numbers_that_nobody_means_break_nothing() {
     let live = Live::new();
