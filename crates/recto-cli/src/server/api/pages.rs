@@ -266,7 +266,14 @@ impl CallGiven {
         call.run = self.run.map(Into::into);
         call.expiry = self.expiry;
         call.session = self.session.map(SessionGiven::read).transpose()?;
-        Ok(call)
+        // Only a provider that remembers could hold the call that a result answers.
+        let is_paired = |part: &Part| matches!(part, Part::Call(_) | Part::Result(_));
+        match &call.input {
+            Some(input) if call.session.is_none() && input.parts.iter().any(is_paired) => {
+                Err(Problem::bad("input: calls and results stand together in the log: append them"))
+            }
+            _ => Ok(call),
+        }
     }
 }
 

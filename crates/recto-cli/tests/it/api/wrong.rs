@@ -144,12 +144,15 @@ fn a_page_that_no_provider_takes_is_refused_and_leaves_no_call_open() {
     let live = Live::new();
     live.talk("monday", "words", 1);
     let reader = "/conversations/monday/readers/main";
-    let picture = json!({"role": "tool", "parts": [
-        {"type": "result", "call": "", "is_error": false, "content": [{"type": "image", "url": ""}]}]});
-    for given in [json!({"tools": [{}]}), json!({"input": picture, "window": 0})] {
-        for verb in ["compile", "preview"] {
-            let refused = live.refuses((422, "not_taken"), "POST", &format!("{reader}/{verb}"), given.to_string());
-            assert!(refused["detail"].as_str().unwrap().contains("openai_chat refuses: "), "{refused}");
+    let result = json!({"type": "result", "call": "c", "is_error": false, "content": []});
+    let call = json!({"type": "call", "id": "c", "name": "read", "arguments": {"string": "{}"}});
+    let said = |role: &str, part: &Value| json!({"input": {"role": role, "parts": [part]}});
+    for verb in ["compile", "preview"] {
+        let path = format!("{reader}/{verb}");
+        let refused = live.refuses((422, "not_taken"), "POST", &path, r#"{"tools":[{}]}"#);
+        assert!(refused["detail"].as_str().unwrap().contains("openai_chat refuses: "), "{refused}");
+        for given in [said("tool", &result), said("assistant", &call)] {
+            live.refuses((400, "bad_request"), "POST", &path, given.to_string());
         }
     }
     let before = live.get(&format!("{reader}/turns"));
