@@ -11,7 +11,8 @@ use std::process::{Command, Stdio};
 
 /// What an earlier conversation says, and nobody else.
 const KNOWN: &str = "The zebra is kept in the northern stable.";
-const QUESTION: &str = "Where is the animal kept?";
+/// What the user says: too little for a program to have a title made of it.
+const QUESTION: &str = "WORDS-0.";
 
 /// How a program reaches the tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,7 +95,9 @@ fn check(program: Program, test: &str) {
         let calls = world.calls();
         assert_eq!(calls.len(), 2, "{way:?}");
         let told = |at: usize| String::from_utf8_lossy(&calls[at].request.body).into_owned();
-        assert!(told(0).contains("mcp__recto__search") && told(0).contains("no instruction"), "{way:?}: {}", told(0));
+        // Codex tells of a server, and lets its model look for the tools.
+        let offered = if program == Program::Codex { "Recto keeps conversations" } else { "mcp__recto__search" };
+        assert!(told(0).contains(offered), "{way:?}: {}", told(0));
         assert!(!told(0).contains(KNOWN), "the control: {way:?}");
         assert!(told(1).contains(KNOWN) && told(1).contains("m1 of "), "{way:?}: {}", told(1));
         assert!(told(1).contains("<untrusted>"), "{way:?}: {}", told(1));
