@@ -11,6 +11,8 @@ mod schema; // schemas of tools and answers
 mod chat; // rules of each API
 mod responses;
 mod messages;
+mod gemini;
+mod ollama;
 mod chain; // names of prefixes, ids
 mod prompt; // a request as the cache sees it
 mod cache; // what is read and written
@@ -30,7 +32,7 @@ use messages::Betas;
 use node::{Checked, Node};
 use serde_json::Value;
 
-/// The three APIs that the fake speaks.
+/// The APIs that the fake speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Api {
     /// OpenAI `POST /v1/chat/completions`.
@@ -39,6 +41,10 @@ pub enum Api {
     Responses,
     /// Anthropic `POST /v1/messages`.
     Messages,
+    /// Google `POST /v1beta/models/{model}:generateContent`.
+    Gemini,
+    /// Ollama `POST /api/chat`.
+    Ollama,
 }
 
 /// Judges a body by itself. What needs memory is left to [`Provider::check`]: signatures and encrypted contents are
@@ -53,6 +59,8 @@ fn check_parsed(body: &Node<'_>, betas: Betas<'_>) -> Checked {
         Api::Chat => chat::check(body),
         Api::Responses => responses::check(body),
         Api::Messages => messages::check(body, betas),
+        Api::Gemini => gemini::check(body),
+        Api::Ollama => ollama::check(body),
     }
 }
 
@@ -60,6 +68,8 @@ fn check_parsed(body: &Node<'_>, betas: Betas<'_>) -> Checked {
 fn parse(api: Api, body: &[u8]) -> Result<Value, Refusal> {
     let refused = |problem: String| match api {
         Api::Messages => Refusal::new(api, "json", format!("The request body is not valid JSON: {problem}")),
+        Api::Gemini => Refusal::new(api, "json", format!("Invalid JSON payload received. {problem}")),
+        Api::Ollama => Refusal::new(api, "json", problem),
         _ => Refusal::new(api, "json", format!("We could not parse the JSON body of your request. ({problem})")),
     };
     let value: Value = serde_json::from_slice(body).map_err(|error| refused(error.to_string()))?;
