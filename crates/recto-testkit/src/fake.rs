@@ -30,6 +30,7 @@ pub use server::Server;
 
 use messages::Betas;
 use node::{Checked, Node};
+use recto::Wire;
 use serde_json::Value;
 
 /// The APIs that the fake speaks.
@@ -45,6 +46,38 @@ pub enum Api {
     Gemini,
     /// Ollama `POST /api/chat`.
     Ollama,
+}
+
+impl Api {
+    /// Returns the one that speaks a format.
+    pub fn of(wire: Wire) -> Api {
+        match wire {
+            Wire::OpenaiChat => Api::Chat,
+            Wire::OpenaiResponses => Api::Responses,
+            Wire::Anthropic => Api::Messages,
+            Wire::Gemini => Api::Gemini,
+            Wire::Ollama => Api::Ollama,
+        }
+    }
+
+    /// Returns where a model is asked, and where it is asked for a stream.
+    pub fn path(self, model: &str, streams: bool) -> String {
+        match (self, streams) {
+            (Api::Chat, _) => "/v1/chat/completions".into(),
+            (Api::Responses, _) => "/v1/responses".into(),
+            (Api::Messages, _) => "/v1/messages".into(),
+            (Api::Gemini, false) => format!("/v1beta/models/{model}:generateContent"),
+            (Api::Gemini, true) => format!("/v1beta/models/{model}:streamGenerateContent?alt=sse"),
+            (Api::Ollama, _) => "/api/chat".into(),
+        }
+    }
+
+    /// Says in a body whether a stream is wanted, where that is said in a body.
+    pub fn ask_for(self, body: &mut Value, streams: bool) {
+        if self != Api::Gemini {
+            body["stream"] = Value::Bool(streams);
+        }
+    }
 }
 
 /// Judges a body by itself. What needs memory is left to [`Provider::check`]: signatures and encrypted contents are

@@ -161,7 +161,8 @@ fn of_result<'e>(extra: &'e Map<String, Value>, wire: Wire, name: &str) -> Optio
 
 /// What a result holds that pieces can only name; decoders keep it beside the entry.
 fn unheld(extra: &Map<String, Value>) -> Vec<Value> {
-    let blocks = [Wire::Anthropic, Wire::Gemini].into_iter().filter_map(|wire| of_result(extra, wire, "blocks").cloned());
+    let blocks =
+        [Wire::Anthropic, Wire::Gemini].into_iter().filter_map(|wire| of_result(extra, wire, "blocks").cloned());
     let parts = of_result(extra, Wire::OpenaiResponses, "output").and_then(Value::as_array).into_iter().flatten();
     let is_held = |part: &Value| part["type"].as_str().is_some_and(|kind| HELD.contains(&kind));
     let is_file = |part: &Value| part.get("image_url").is_none_or(Value::is_null) && part["type"] == "input_image";

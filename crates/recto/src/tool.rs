@@ -280,8 +280,7 @@ impl Tools {
 impl Tools {
     /// Writes functions in one group, and what else there is behind them.
     fn write_grouped(&self, out: &mut Vec<u8>, wire: Wire) {
-        let (functions, others): (Vec<&Tool>, Vec<&Tool>) =
-            self.taken(wire).partition(|tool| tool.function.is_some());
+        let (functions, others): (Vec<&Tool>, Vec<&Tool>) = self.taken(wire).partition(|tool| tool.function.is_some());
         out.push(b'[');
         if !functions.is_empty() {
             raw(out, r#"{"functionDeclarations":["#);

@@ -53,8 +53,7 @@ pub enum Wire {
 
 impl Wire {
     /// All wires there are.
-    pub const ALL: [Wire; 5] =
-        [Wire::OpenaiChat, Wire::OpenaiResponses, Wire::Anthropic, Wire::Gemini, Wire::Ollama];
+    pub const ALL: [Wire; 5] = [Wire::OpenaiChat, Wire::OpenaiResponses, Wire::Anthropic, Wire::Gemini, Wire::Ollama];
 
     /// Those that agents can be heard in, whoever they talk to: [`hidden`] knows them.
     pub const CLIENTS: [Wire; 3] = [Wire::OpenaiChat, Wire::OpenaiResponses, Wire::Anthropic];

@@ -177,6 +177,8 @@ impl<S: Store> Asked<S> {
             Wire::OpenaiChat => "chat/completions",
             Wire::OpenaiResponses => "responses",
             Wire::Anthropic => "messages",
+            // No client is heard in these; see `server/route.rs`.
+            Wire::Gemini | Wire::Ollama => "",
         }
     }
 

@@ -259,8 +259,9 @@ fn order(contents: &[Node<'_>]) -> Checked {
         before = Some(content);
     }
     match before.filter(|last| is_model(last)) {
-        Some(last) => Err(last
-            .refuse("G4", "Please ensure that multiturn requests end with a user role or a function response.")),
+        Some(last) => {
+            Err(last.refuse("G4", "Please ensure that multiturn requests end with a user role or a function response."))
+        }
         None => Ok(()),
     }
 }
@@ -281,7 +282,8 @@ fn entries<'a>(content: &Node<'a>) -> Vec<Node<'a>> {
 
 /// G7: since the user spoke, the first call of each step carries a signature.
 fn signed(contents: &[Node<'_>]) -> Checked {
-    let is_asked = |content: &Node<'_>| !is_model(content) && !entries(content).iter().any(|it| it.has("functionResponse"));
+    let is_asked =
+        |content: &Node<'_>| !is_model(content) && !entries(content).iter().any(|it| it.has("functionResponse"));
     let begins = contents.iter().rposition(is_asked).map_or(0, |at| at + 1);
     for content in contents[begins..].iter().filter(|content| is_model(content)) {
         let parts = entries(content);
@@ -298,7 +300,14 @@ fn signed(contents: &[Node<'_>]) -> Checked {
 fn tools(body: &Node<'_>) -> Checked {
     let mut names: Vec<&str> = Vec::new();
     for group in body.get("tools").map(|tools| tools.list()).transpose()?.unwrap_or_default() {
-        group.only(&["functionDeclarations", "googleSearch", "codeExecution", "urlContext", "googleMaps", "fileSearch"])?;
+        group.only(&[
+            "functionDeclarations",
+            "googleSearch",
+            "codeExecution",
+            "urlContext",
+            "googleMaps",
+            "fileSearch",
+        ])?;
         for function in group.get("functionDeclarations").map(|it| it.list()).transpose()?.unwrap_or_default() {
             function.only(&["name", "description", "parameters", "parametersJsonSchema", "response", "behavior"])?;
             let called = function.need("name")?;

@@ -112,9 +112,8 @@ impl<'a> Node<'a> {
             }
             Api::Gemini => {
                 let (name, place) = (key, &self.path);
-                let text = format!(
-                    "Invalid JSON payload received. Unknown name \"{name}\" at '{place}': Cannot find field."
-                );
+                let text =
+                    format!("Invalid JSON payload received. Unknown name \"{name}\" at '{place}': Cannot find field.");
                 Refusal::new(self.api, "shape", text)
             }
             Api::Chat | Api::Ollama => {
@@ -200,9 +199,14 @@ impl<'a> Node<'a> {
         };
         match self.api {
             Api::Messages => self.refuse("shape", &format!("Input should be a valid {anthropic}")),
-            Api::Gemini => self.refuse("shape", &format!("Invalid value at '{}': expected {wanted}, got {got}", self.path)),
+            Api::Gemini => {
+                self.refuse("shape", &format!("Invalid value at '{}': expected {wanted}, got {got}", self.path))
+            }
             Api::Ollama => {
-                let text = format!("json: cannot unmarshal {got} into Go struct field ChatRequest.{} of type {wanted}", self.path);
+                let text = format!(
+                    "json: cannot unmarshal {got} into Go struct field ChatRequest.{} of type {wanted}",
+                    self.path
+                );
                 self.refuse("shape", &text)
             }
             _ => {

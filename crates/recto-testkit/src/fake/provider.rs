@@ -1,6 +1,7 @@
 //! The provider without its port: it judges, remembers, answers, and keeps a log.
 
 use super::cache::{Cache, Served};
+use super::gemini::{self, Thought};
 use super::messages::signed::{Kept, Signed};
 use super::messages::{self, Betas};
 use super::node::{Checked, Node};
@@ -9,7 +10,6 @@ use super::reply::{Delivery, Part, Reply};
 use super::responses::issued::Issued;
 use super::responses::{self};
 use super::speak::{self, Ids, Saying};
-use super::gemini::{self, Thought};
 use super::{Api, Refusal, check_parsed, ollama, parse};
 use serde_json::{Value, json};
 use std::collections::VecDeque;
@@ -347,9 +347,7 @@ impl Provider {
     fn read(&self, body: &Node<'_>) -> Result<Taken, Refusal> {
         let count = &self.settings.count;
         match body.api {
-            Api::Chat => {
-                Ok(Taken::of(prompt::of_chat(body.value, count)))
-            }
+            Api::Chat => Ok(Taken::of(prompt::of_chat(body.value, count))),
             Api::Responses => {
                 self.issued.check(body)?;
                 let items = self.issued.whole_input(body.value);
@@ -391,9 +389,8 @@ impl Provider {
                 Refusal::new(body.api, "context", text)
             }
             Api::Gemini => {
-                let text = format!(
-                    "The input token count ({input}) exceeds the maximum number of tokens allowed ({window})."
-                );
+                let text =
+                    format!("The input token count ({input}) exceeds the maximum number of tokens allowed ({window}).");
                 Refusal::new(body.api, "context", text)
             }
             api => {

@@ -106,12 +106,16 @@ pub(super) fn reasoning_refused(parts: &[Part], target: &Target) -> Option<&'sta
     let has_seal = |it: &&crate::entry::Reasoning| match target.wire {
         Wire::Anthropic => it.signature.is_some() || it.encrypted.is_some(),
         Wire::OpenaiResponses => it.item.is_some(),
-        Wire::Gemini => it.signature.is_some() || it.encrypted.is_some(),
+        Wire::Gemini => {
+            let is_own = it.provider.as_deref() == Some(gemini::PROVIDER);
+            is_own && (it.signature.is_some() || it.encrypted.is_some())
+        }
         Wire::OpenaiChat | Wire::Ollama => false,
     };
     // Of what one provider's model thought, only the last word may be sealed, and it stands on what follows or alone.
     let is_loose = target.wire == Wire::Gemini;
-    let is_sealed = if is_loose { thoughts.clone().any(|it| has_seal(&it)) } else { thoughts.clone().all(|it| has_seal(&it)) };
+    let is_sealed =
+        if is_loose { thoughts.clone().any(|it| has_seal(&it)) } else { thoughts.clone().all(|it| has_seal(&it)) };
     let led_to = if is_loose { parts } else { &parts[last..] };
     if thoughts.any(|it| !target.reads_reasoning_of(it.provider.as_deref(), it.model.as_deref())) {
         Some("reasoning of another provider or model")

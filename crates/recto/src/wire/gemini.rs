@@ -13,14 +13,14 @@ mod turns;
 mod validate;
 
 pub use decode::decode;
-pub(crate) use media::is_held;
 pub use encode::{encode, encode_with};
+pub(crate) use media::is_held;
 pub use reply::decode_reply;
 pub use stream::Stream;
 pub use validate::validate;
 
 /// The name that entries and parts carry for this provider.
-const PROVIDER: &str = "google";
+pub(crate) const PROVIDER: &str = "google";
 /// What a part can be: exactly one of these.
 const KINDS: [&str; 9] = [
     "text",

@@ -161,7 +161,7 @@ impl Hiding {
             Spoken::Chat(chat) => chat.close(),
             Spoken::Responses(responses) => responses.close(),
             Spoken::Messages(messages) => messages.close(),
-            Spoken::Nobodys => {},
+            Spoken::Nobodys => {}
         }
         self.rounds.close(bytes)
     }

@@ -133,9 +133,22 @@ impl Wire {
         let (found, elements) = walk(body, Walk { names, list: Some(list) })
             .or_else(|_| walk(body, Walk { names, list: None }))
             .map_err(|error| Error::input(without_position(&error)).at(place_of(body, &error)))?;
-        let [messages, model, stream, tools, beside, session, previous, conversation, functions, n, store, background, other] =
-            found;
-        let beside = beside.or(other.filter(|_| self == Wire::Gemini));
+        let [
+            messages,
+            model,
+            stream,
+            tools,
+            beside,
+            session,
+            previous,
+            conversation,
+            functions,
+            n,
+            store,
+            background,
+            other,
+        ] = found;
+        let beside = other.filter(|_| self == Wire::Gemini).or(beside);
         let source = Source { text: body };
         let elements = match (elements, messages) {
             (Some(elements), _) => elements.into_iter().map(RawValue::get).collect(),

@@ -471,6 +471,7 @@ impl Heard {
             Wire::OpenaiResponses => {
                 is_named(&["response.completed", "response.incomplete", "response.failed", "error"])
             }
+            Wire::Gemini | Wire::Ollama => false,
         }
     }
 }

@@ -48,9 +48,7 @@ pub(in super::super) fn stream(whole: &Value) -> Vec<String> {
     // Each call comes whole, in a line of its own.
     let calls = message["tool_calls"].as_array().into_iter().flatten();
     pieces.extend(calls.map(|call| json!({"role": "assistant", "content": "", "tool_calls": [call]})));
-    let line = |piece: Value| {
-        json!({"model": whole["model"], "created_at": whole["created_at"], "message": piece, "done": false})
-    };
+    let line = |piece: Value| json!({"model": whole["model"], "created_at": whole["created_at"], "message": piece, "done": false});
     let mut last = whole.clone();
     last["message"] = json!({"role": "assistant", "content": ""});
     pieces.into_iter().map(line).chain([last]).map(|line| format!("{line}\n")).collect()

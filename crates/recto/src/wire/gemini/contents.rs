@@ -58,11 +58,7 @@ fn thought(model: Option<&Text>, text: impl Into<Text>) -> Reasoning {
 }
 
 /// Reads an object of the provider's own, whose names may be spelled with underscores.
-pub(super) fn object<'s, 't>(
-    source: &'s Source<'t>,
-    raw: &'t RawValue,
-    here: &str,
-) -> Result<Fielded<'s, 't>, Error> {
+pub(super) fn object<'s, 't>(source: &'s Source<'t>, raw: &'t RawValue, here: &str) -> Result<Fielded<'s, 't>, Error> {
     let mut object = Fielded::of(source, raw, here)?;
     object.fields = object.fields.into_iter().map(|(name, raw)| (camel(&name), raw)).collect();
     Ok(object)

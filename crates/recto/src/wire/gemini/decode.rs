@@ -47,8 +47,8 @@ pub fn decode(body: &str) -> Result<Decoded, Error> {
 
 /// The fields of a body, by the names that the provider writes.
 pub(super) fn top(body: &str) -> Result<Fields<'_>, Error> {
-    let fields: Fields<'_> =
-        serde_json::from_str(body).map_err(|error| Error::input(without_position(&error)).at(place_of(body, &error)))?;
+    let fields: Fields<'_> = serde_json::from_str(body)
+        .map_err(|error| Error::input(without_position(&error)).at(place_of(body, &error)))?;
     Ok(fields.into_iter().map(|(name, raw)| (camel(&name), raw)).collect())
 }
 

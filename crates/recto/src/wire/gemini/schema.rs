@@ -19,7 +19,8 @@ pub(crate) fn json_schema(schema: &str) -> String {
 }
 
 fn has_capitals(schema: &Value, depth: usize) -> bool {
-    let is_capital = |kind: &Value| kind.as_str().is_some_and(|kind| kind.starts_with(|c: char| c.is_ascii_uppercase()));
+    let is_capital =
+        |kind: &Value| kind.as_str().is_some_and(|kind| kind.starts_with(|c: char| c.is_ascii_uppercase()));
     depth < DEPTH_MAX && (is_capital(&schema["type"]) || inner(schema).any(|schema| has_capitals(schema, depth + 1)))
 }
 

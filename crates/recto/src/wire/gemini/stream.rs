@@ -74,7 +74,9 @@ impl Stream {
         let parts = self.parts.into_iter().map(|part| match part {
             Growing::Whole(part) => part,
             Growing::Words { text, is_thought: false } => format!("{{\"text\":{}}}", Value::String(text)),
-            Growing::Words { text, is_thought: true } => format!("{{\"text\":{},\"thought\":true}}", Value::String(text)),
+            Growing::Words { text, is_thought: true } => {
+                format!("{{\"text\":{},\"thought\":true}}", Value::String(text))
+            }
         });
         let whole = format!("[{}]", parts.collect::<Vec<String>>().join(","));
         let source = Source { text: &whole };

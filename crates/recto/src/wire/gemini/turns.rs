@@ -95,11 +95,8 @@ impl<'p> Layout<'p> {
         }
         builder.close();
         let Layout { system, mut turns } = builder.layout;
-        let nudge = || Turn {
-            speaker: Speaker::User,
-            blocks: vec![What::Text(CONTINUE.into()).into()],
-            fields: Map::new(),
-        };
+        let nudge =
+            || Turn { speaker: Speaker::User, blocks: vec![What::Text(CONTINUE.into()).into()], fields: Map::new() };
         if page.mode == Mode::Full && turns.first().is_none_or(|turn| turn.speaker != Speaker::User) {
             turns.insert(0, nudge());
         }

@@ -107,7 +107,9 @@ impl<'p> Writer<'p> {
             // Results without an id are told apart by their order alone.
             let end = at + list[at..].iter().take_while(|it| it.role == Role::Tool).count();
             let mut results: Vec<&Message> = list[at..end].iter().collect();
-            results.sort_by_key(|it| answered(it).and_then(|it| called.get(it.call.as_str())).map_or(calls.len(), |it| it.0));
+            results.sort_by_key(|it| {
+                answered(it).and_then(|it| called.get(it.call.as_str())).map_or(calls.len(), |it| it.0)
+            });
             results.into_iter().for_each(|result| self.result(out, result, &called));
             at = end;
         }
@@ -126,7 +128,8 @@ impl<'p> Writer<'p> {
                 part => texts.extend(said(part)),
             }
         }
-        let thought: String = message.parts.iter().filter(|_| is_assistant && self.has_reasoning).filter_map(thought).collect();
+        let thought: String =
+            message.parts.iter().filter(|_| is_assistant && self.has_reasoning).filter_map(thought).collect();
         if texts.is_empty() && images.is_empty() && thought.is_empty() && calls.is_empty() {
             return;
         }
