@@ -156,18 +156,11 @@ impl Wire {
             (None, None) => Vec::new(),
         };
         let is_responses = self == Wire::OpenaiResponses;
-        let session = match self {
-            Wire::Anthropic => session.and_then(|raw| inner(raw, "user_id")),
-            Wire::OpenaiChat | Wire::OpenaiResponses | Wire::Gemini | Wire::Ollama => session,
-        };
+        let session = session.and_then(|raw| self.session_of(raw));
         let conversation = conversation.and_then(|raw| inner(raw, "id").or(Some(raw)));
         Ok(Outline {
             model: model.map_or(Ok(None), |raw| model_of(&source, raw))?.map(|model| self.bare(model)),
-            is_streaming: match self {
-                // It streams unless it is told not to.
-                Wire::Ollama => !is(stream, "false"),
-                _ => is(stream, "true"),
-            },
+            is_streaming: if self == Wire::Ollama { !is(stream, "false") } else { is(stream, "true") },
             instructions: beside.filter(|_| !matches!(self, Wire::OpenaiChat | Wire::Ollama)).and_then(given),
             leading: elements.iter().take_while(|element| self.is_instruction(element)).count(),
             elements,
@@ -176,7 +169,7 @@ impl Wire {
             previous: previous.filter(|_| is_responses).and_then(text),
             held_by: conversation.filter(|_| is_responses).and_then(text),
             is_open: match self {
-                Wire::OpenaiChat => functions.and_then(given).is_none() && n.and_then(given).is_none_or(|n| n == "1"),
+                Wire::OpenaiChat => is_one_answer(functions, n),
                 // What the provider keeps, it would keep with calls that the client knows nothing of.
                 Wire::OpenaiResponses => is(store, "false") && !is(background, "true"),
                 Wire::Anthropic | Wire::Gemini | Wire::Ollama => true,
@@ -271,6 +264,15 @@ impl Wire {
         &before[before.len().saturating_sub(length)..]
     }
 
+    /// What a client says which session it is with, in the field that it says so in.
+    fn session_of(self, raw: &RawValue) -> Option<&RawValue> {
+        match self {
+            Wire::Anthropic => inner(raw, "user_id"),
+            Wire::OpenaiChat | Wire::OpenaiResponses => Some(raw),
+            Wire::Gemini | Wire::Ollama => None,
+        }
+    }
+
     /// The name of a model without what one provider writes before it.
     fn bare(self, model: Cow<'_, str>) -> Cow<'_, str> {
         match model.strip_prefix("models/").filter(|_| self == Wire::Gemini) {
@@ -316,6 +318,11 @@ fn unbind(entry: &mut Entry) {
         };
         entry.parts = entry.parts.iter().map(unbound).collect();
     }
+}
+
+/// Whether one answer is wanted, by somebody who knows of tools.
+fn is_one_answer(functions: Option<&RawValue>, n: Option<&RawValue>) -> bool {
+    functions.and_then(given).is_none() && n.and_then(given).is_none_or(|n| n == "1")
 }
 
 /// Whether a value is there, and is this.

@@ -84,8 +84,8 @@ fn a_page_is_written_in_turns_of_user_and_model() {
             {"parts":[{"text":"[Continue.]"}],"role":"user"}
             {"parts":[{"text":"Hello."}],"role":"model"}
             {"parts":[{"text":"see"},{"inlineData":{"data":"AAAA","mimeType":"image/png"}},{"fileData":{"fileUri":"https://example.org/a.jpg?x=1","mimeType":"image/jpeg"}},{"text":"[image of a kind that can't be shown: image/gif]"},{"inlineData":{"data":"YSBi","mimeType":"text/plain"}},{"inlineData":{"data":"BBBB","mimeType":"audio/wav"}},{"text":"[file that can't be shown: file-1]"},{"fileData":{"fileUri":"https://generativelanguage.googleapis.com/v1beta/files/1"}},{"text":"so?"}],"role":"user"}
-            {"parts":[{"text":"I look."},{"functionCall":{"args":{"at":1},"id":"a","name":"lookup_6a8edfa2ea3f"},"thoughtSignature":"skip_thought_signature_validator"},{"functionCall":{"args":{"arguments":"not JSON"},"id":"b","name":"read"}}],"role":"model"}
-            {"parts":[{"functionResponse":{"id":"a","name":"lookup_6a8edfa2ea3f","response":{"error":"gone"}}},{"functionResponse":{"id":"b","name":"read","parts":[{"inlineData":{"data":"AAAA","mimeType":"image/png"}}],"response":{"output":"one"}}},{"text":"[System Context]: Hurry."}],"role":"user"}
+            {"parts":[{"text":"I look."},{"functionCall":{"args":{"at":1},"id":"a","name":"lookup_60450a90220a"}},{"functionCall":{"args":{"arguments":"not JSON"},"id":"b","name":"read"}}],"role":"model"}
+            {"parts":[{"functionResponse":{"id":"a","name":"lookup_60450a90220a","response":{"error":"gone"}}},{"functionResponse":{"id":"b","name":"read","parts":[{"inlineData":{"data":"AAAA","mimeType":"image/png"}}],"response":{"output":"one"}}},{"text":"[System Context]: Hurry."}],"role":"user"}
             {"parts":[{"text":"Done."}],"role":"model"}
             {"parts":[{"text":"[Continue.]"}],"role":"user"}"#]],
     );
@@ -321,7 +321,7 @@ fn a_streamed_reply_is_the_whole_one_and_keeps_its_signature() {
 fn mistakes_are_told_with_their_place() {
     for (body, words) in [
         ("", "line 1, column 1: EOF"),
-        ("{\"contents\":\n 7}", "line 2, column 3: contents: invalid type"),
+        ("{\"contents\":\n 7}", "line 2, column 2: contents: invalid type"),
         (
             "{\"contents\":[\n{\"role\":\"system\",\"parts\":[]}]}",
             "line 2, column 9: contents[0]: unknown role \"system\"",

@@ -60,8 +60,8 @@ fn a_page_is_written_as_messages_of_strings() {
     expect![[r#"
         {"content":"Be brief.","role":"system"}
         {"content":"see\n\n[image that can't be shown: https://example.org/a.png]\n\n[document that can't be shown: application/pdf]\n\nthere","images":["iVBORw0KGgo="],"role":"user"}
-        {"content":"I look.","role":"assistant","thinking":"hm","tool_calls":[{"function":{"arguments":{"at":1},"index":0,"name":"lookup_6a8edfa2ea3f"},"id":"a"},{"function":{"arguments":{"arguments":"not JSON"},"index":1,"name":"read"}}]}
-        {"content":"Error: gone","role":"tool","tool_call_id":"a","tool_name":"lookup_6a8edfa2ea3f"}
+        {"content":"I look.","role":"assistant","thinking":"hm","tool_calls":[{"function":{"arguments":{"at":1},"index":0,"name":"lookup_60450a90220a"},"id":"a"},{"function":{"arguments":{"arguments":"not JSON"},"index":1,"name":"read"}}]}
+        {"content":"Error: gone","role":"tool","tool_call_id":"a","tool_name":"lookup_60450a90220a"}
         {"content":"r","role":"tool","tool_name":"read"}
         {"content":"Hurry.","role":"system"}"#]]
     .assert_eq(&lines.join("\n"));
@@ -244,7 +244,7 @@ fn what_the_server_does_not_take_is_found_and_refused() {
 fn mistakes_are_told_with_their_place() {
     for (body, words) in [
         ("", "line 1, column 1: EOF"),
-        ("{\"messages\":\n 7}", "line 2, column 3: messages: invalid type"),
+        ("{\"messages\":\n 7}", "line 2, column 2: messages: invalid type"),
         ("{\"messages\":[\n{\"role\":\"bot\"}]}", "line 2, column 9: messages[0]: unknown role \"bot\""),
         ("{\"messages\":[{\"content\":\"x\"}]}", "messages[0] has no role"),
         ("{\"messages\":[{\"role\":\"user\",\"content\":[]}]}", "messages[0].content: invalid type"),

@@ -28,7 +28,7 @@ fn agrees(wire: Wire, body: &str) {
         _ => decoded.extra.get("stream") == Some(&Value::Bool(true)),
     };
     assert_eq!(outline.is_streaming, is_streaming, "{body}");
-    if wire != Wire::Anthropic {
+    if matches!(wire, Wire::OpenaiChat | Wire::OpenaiResponses) {
         assert_eq!(outline.session.as_deref(), extra("prompt_cache_key"), "{body}");
     }
     if wire == Wire::OpenaiResponses {
@@ -125,9 +125,9 @@ fn marks_of_sessions_and_of_the_provider_are_found() {
         openai_responses: None None Some("conv_2") None
         anthropic: Some("u\n") None None Some("[]")
         anthropic: None None None None
-        gemini: Some("k") None None None
         gemini: None None None None
-        ollama: Some("k") None None None
+        gemini: None None None None
+        ollama: None None None None
         ollama: None None None None
     "#]]
     .assert_eq(&rows.concat());
@@ -225,7 +225,7 @@ fn outlines_survive_damage() {
                 bad += 1;
             }
         }
-        assert!(good > DAMAGED / 50 && bad > DAMAGED / 50, "{wire}: {good} bodies can be read, {bad} can't");
+        assert!(good > DAMAGED / 50 && bad > DAMAGED / 100, "{wire}: {good} bodies can be read, {bad} can't");
     }
 }
 
