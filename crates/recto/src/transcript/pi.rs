@@ -1,5 +1,5 @@
-//! Sessions of pi: one record a line. Those of newer versions form a tree by `id` and `parentId`, of which the branch that
-//! ends last is read; in older ones each follows the one before. Where a session was compacted, the summary stands
+//! Sessions of pi: one record a line. Those of newer versions form a tree by `id` and `parentId`, of which the branch
+//! that ends last is read; in older ones each follows the one before. Where a session was compacted, the summary stands
 //! before what was kept, and nothing older is shown.
 
 mod message;

@@ -1,5 +1,5 @@
-//! Real files of other programs, and what another reader made of each: a twin that says the same in the form of OpenAI's
-//! chat, by its own account without calls that have no result.
+//! Real files of other programs, and what another reader made of each: a twin that says the same in the form of
+//! OpenAI's chat, by its own account without calls that have no result.
 
 use recto::entry::Piece;
 use recto::transcript::{self, Conversation};

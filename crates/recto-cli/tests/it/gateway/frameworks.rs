@@ -1,7 +1,7 @@
-//! Agents written with frameworks: seven calls with tools, with whole answers and with streams, straight to the provider
-//! and through Recto. `RECTO_FRAMEWORKS_PYTHON` is a Python that has LangChain, the OpenAI Agents SDK and Pydantic AI,
-//! `RECTO_FRAMEWORKS_NODE` the `node_modules` that has the Vercel AI SDK. A framework takes long to load, so one process
-//! has all talks, each in a world of its own.
+//! Agents written with frameworks: seven calls with tools, with whole answers and with streams, straight to the
+//! provider and through Recto. `RECTO_FRAMEWORKS_PYTHON` is a Python that has LangChain, the OpenAI Agents SDK and
+//! Pydantic AI, `RECTO_FRAMEWORKS_NODE` the `node_modules` that has the Vercel AI SDK. A framework takes long to load,
+//! so one process has all talks, each in a world of its own.
 
 use super::clients::{Language, Mode, WORDS, check_kept, check_sent, plan, program, script, told};
 use super::world::{Between, World};
