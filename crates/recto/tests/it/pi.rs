@@ -78,14 +78,14 @@ fn read(text: &str) -> Conversation {
 fn outline(conversation: &Conversation) -> Vec<String> {
     let entry = |entry: &Entry| {
         let edge = if entry.edge { "—— " } else { "" };
-        let parts: Vec<String> = entry.parts.iter().map(|part| match part {
+        let parts = entry.parts.iter().map(|part| match part {
             Part::Text { text } => text.to_string(),
             Part::Reasoning(_) => "(thought)".into(),
             Part::Call(call) => format!("call {}", call.id),
             Part::Result(result) => format!("result {} of {} pieces", result.call, result.content.len()),
             other => format!("{other:?}"),
         });
-        format!("{edge}{}: {}", entry.role, parts.join(" + "))
+        format!("{edge}{}: {}", entry.role, parts.collect::<Vec<_>>().join(" + "))
     };
     conversation.entries.iter().map(entry).collect()
 }
