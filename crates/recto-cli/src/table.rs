@@ -39,6 +39,23 @@ pub(crate) fn cut(text: &str, width_max: usize) -> String {
     format!("{}…", text[..fitting].trim_end_matches('\u{200d}'))
 }
 
+/// Returns a line in pieces that are at most so wide, those after the first with so many spaces before them. It is
+/// parted between words; a word that is wider stays whole.
+pub(crate) fn folded(line: &str, width_max: usize, indent: usize) -> Vec<String> {
+    let mut pieces: Vec<String> = Vec::new();
+    let mut piece = String::new();
+    for word in line.split_inclusive(' ') {
+        let is_full = piece.width() + word.trim_end().width() > width_max && !piece.trim().is_empty();
+        if is_full && !word.trim().is_empty() {
+            pieces.push(piece.trim_end().into());
+            piece = " ".repeat(indent);
+        }
+        piece.push_str(word);
+    }
+    pieces.push(piece.trim_end().into());
+    pieces
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -50,6 +67,14 @@ mod tests {
         let lines = aligned(&rows, [Side::Left, Side::Right]);
         assert_eq!(lines, "name   n\n山田   1\ncafe\u{301}  20\n👩‍👩‍👧     3");
         assert!(lines.lines().all(|line| line.width() == 8));
+    }
+
+    #[test]
+    fn lines_are_folded_between_words() {
+        assert_eq!(folded("  a   bc def", 20, 4), ["  a   bc def"]);
+        assert_eq!(folded("  a   bc def ghi", 8, 4), ["  a   bc", "    def", "    ghi"]);
+        assert_eq!(folded("longerthanthat is", 5, 2), ["longerthanthat", "  is"]);
+        assert_eq!(folded("", 5, 2), [""]);
     }
 
     #[test]
