@@ -131,7 +131,9 @@ impl Paint {
     fn fate(self, line: &str, column: usize) -> String {
         let Some((start, _)) = line.char_indices().nth(column) else { return line.into() };
         let (before, rest) = line.split_at(start);
-        let told = FATES.iter().find(|(word, _)| rest.strip_prefix(word).is_some_and(|rest| rest.starts_with(' ')));
+        let told = FATES
+            .iter()
+            .find(|(word, _)| rest.strip_prefix(word).is_some_and(|rest| rest.is_empty() || rest.starts_with(' ')));
         match told {
             Some((word, fate)) => format!("{before}{}{}", self.state(*fate, word), &rest[word.len()..]),
             None => line.into(),

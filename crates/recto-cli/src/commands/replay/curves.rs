@@ -34,6 +34,8 @@ pub(super) struct Chart<'r> {
     pub(super) limit: Option<f64>,
     /// How a number is written.
     pub(super) told: fn(f64) -> String,
+    /// How it is written beside the axis.
+    pub(super) tick: fn(&Axis, f64) -> String,
 }
 
 /// Returns the class of the line of a policy.
@@ -57,7 +59,7 @@ impl Chart<'_> {
         for number in y.lines() {
             let at = frame.down(&y, number);
             line(&mut out, (frame.left, at), (frame.wall(), at), "grid");
-            text(&mut out, (frame.left - 8.0, at + 4.0), "tick", "end", &(self.told)(number));
+            text(&mut out, (frame.left - 8.0, at + 4.0), "tick", "end", &(self.tick)(&y, number));
         }
         for turn in stops(first, last) {
             text(&mut out, (across(turn), frame.floor() + 18.0), "tick", "middle", &turn.to_string());
@@ -78,15 +80,19 @@ impl Chart<'_> {
     }
 
     fn draw_lines(&self, out: &mut String, frame: &Frame, y: &Axis, across: &dyn Fn(usize) -> f64) {
-        let mut marks: Vec<Label> = Vec::new();
+        let place = |(turn, number): (usize, f64)| (across(turn), frame.down(y, number));
+        let mut ends: Vec<(f64, f64, &str)> = Vec::new();
         for series in &self.series {
-            let place = |(turn, number): (usize, f64)| (across(turn), frame.down(y, number));
             let path = path(&series.points, stretch(series.points.len(), frame), place);
             put(out, format_args!("<path class=\"{}\" d=\"{path}\"/>\n", escaped(&series.class)));
-            let Some(end) = series.points.last() else { continue };
-            let (x, end) = place(*end);
+            ends.extend(series.points.last().map(|end| (place(*end).0, place(*end).1, &*series.mark)));
+        }
+        // Marks that would cover each other go down, so they come in the order of their lines.
+        ends.sort_by(|one, other| one.1.total_cmp(&other.1));
+        let mut marks: Vec<Label> = Vec::new();
+        for (x, end, words) in ends {
             let mark = Label { left: x, right: x + MARK_WIDTH, y: free_line(&marks, x, x + MARK_WIDTH, end + 4.0) };
-            text(out, (x + 6.0, mark.y), "mark", "start", &series.mark);
+            text(out, (x + 6.0, mark.y), "mark", "start", words);
             marks.push(mark);
         }
     }

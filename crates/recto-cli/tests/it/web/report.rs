@@ -111,7 +111,7 @@ fn hostile_words_run_nothing_in_a_report() {
         .iter()
         .take(5)
         .enumerate()
-        .map(|(at, words)| folder.file(&format!("p{at}.json"), json!({"name": words}).to_string()))
+        .map(|(at, words)| folder.file(&format!("p{at}.json"), json!({"schema_version": 1, "name": words}).to_string()))
         .collect();
     reported(&folder, &[&file, "--for", CORPUS[0], "--policy", &policies.join(",")]);
     opened(&browser, &folder);

@@ -18,11 +18,17 @@ const BYTES_MAX: u64 = 1_000_000;
 const ROWS_MAX: u64 = 60;
 const ELEMENTS_MAX: u64 = 1_500;
 
+/// Who says what, at a place.
+fn said(at: usize) -> (&'static str, String) {
+    let role = if at.is_multiple_of(2) { "user" } else { "assistant" };
+    (role, format!("Entry {at}. {}", "Some words that fill a line or two. ".repeat(4)))
+}
+
 fn filled(inspected: &Inspected, name: &str, entries: usize) {
     inspected.api("POST", "/conversations", &json!({"conversation": name}));
     let entry = |at: usize| {
-        let role = if at.is_multiple_of(2) { "user" } else { "assistant" };
-        json!({"role": role, "text": format!("Entry {at}. {}", "Some words that fill a line or two. ".repeat(4))})
+        let (role, words) = said(at);
+        json!({"role": role, "text": words})
     };
     for first in (0..entries).step_by(BATCH) {
         let batch: Vec<Value> = (first..(first + BATCH).min(entries)).map(entry).collect();
@@ -65,8 +71,8 @@ fn a_long_conversation_is_seen_about_as_soon_as_a_short_one() {
 fn imported(entries: usize) -> Folder {
     let folder = Folder::new();
     let message = |at: usize| {
-        let role = if at.is_multiple_of(2) { "user" } else { "assistant" };
-        json!({"role": role, "content": format!("Entry {at}. {}", "Some words that fill a line or two. ".repeat(4))})
+        let (role, words) = said(at);
+        json!({"role": role, "content": words})
     };
     let messages: Vec<Value> = (0..entries).map(message).collect();
     let file = folder.file("endless.json", json!({"messages": messages}).to_string());

@@ -62,12 +62,14 @@ impl<'r> Calls<'r> {
             series: self.series(|calls| calls.iter().map(|call| (call.turn, call.tokens.0 as f64)).collect()),
             limit: report.about.window.map(|window| window.0 as f64),
             told: short,
+            tick: |_, number| short(number),
         };
         let money = Chart {
             label: format!("Money that the calls of {} have cost so far", self.name),
             series: self.series(so_far),
             limit: None,
             told: usd,
+            tick: |axis, number| format!("${}", axis.told(number)),
         };
         figure(out, "Tokens of each call", &tokens);
         if report.about.has_prices {
