@@ -14,6 +14,7 @@ const BAR_WIDTH_MAX: usize = 48;
 const INDENT: usize = 11;
 const INDENT_OF_ROW: usize = 20;
 const INDENT_NARROW: usize = 4;
+const REASON_WIDTH_MIN: usize = 24;
 const NARROW: usize = 48;
 /// Parts of a block, in eighths.
 const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
@@ -36,9 +37,12 @@ enum Colour {
 
 /// Returns the text of a receipt with its bars, folded to a terminal's width.
 pub(super) fn drawn(receipt: &Receipt, text: &str, paint: Paint, width: usize) -> String {
+    // Reasons go on below each other, where there is room for them.
+    let reasons = text.lines().find(|line| line.starts_with("  entries ")).and_then(|line| line.find("why"));
+    let reasons = reasons.filter(|column| column + REASON_WIDTH_MIN <= width).unwrap_or(INDENT_OF_ROW);
     let fold = |line: &str| {
         let is_row = line.starts_with("  #") || line.starts_with("  entries ");
-        let indent = if is_row { INDENT_OF_ROW } else { INDENT };
+        let indent = if is_row { reasons } else { INDENT };
         table::folded(line, width, if width < NARROW { INDENT_NARROW } else { indent })
     };
     let bars = [tokens(&receipt.ledger), entries(receipt)].map(|bars| lines(&bars, paint, width));

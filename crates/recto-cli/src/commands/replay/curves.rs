@@ -65,8 +65,8 @@ impl Chart<'_> {
             text(&mut out, (across(turn), frame.floor() + 18.0), "tick", "middle", &turn.to_string());
         }
         text(&mut out, (frame.wall(), frame.height - 6.0), "tick", "end", "call");
-        self.draw_limit(&mut out, frame, &y);
         self.draw_lines(&mut out, frame, &y, &across);
+        self.draw_limit(&mut out, frame, &y);
         self.draw_stretches(&mut out, frame, (first, last), &across);
         out.push_str("</svg>\n");
         out

@@ -7,7 +7,7 @@ use crate::run_command::programs::{Program, calling};
 use serde_json::Value;
 
 /// Results keep twenty characters after a call, at once, and the provider's session goes on.
-const POLICY: &str = "name = 'forgetful'\napply = 'immediately'\nstale = 'keep'\n\
+const POLICY: &str = "schema_version = 1\nname = 'forgetful'\napply = 'immediately'\nstale = 'keep'\n\
                       [[reduce]]\n[reduce.expire]\nafter = 1\naction = { first_chars = 20 }\n";
 /// What a command says, so long that shortening it makes a difference.
 const WORDS: &str = "a long result that nobody needs for long, said again and again, ";
