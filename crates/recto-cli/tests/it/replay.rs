@@ -388,6 +388,8 @@ fn the_picture_names_every_policy_and_needs_nothing_else() {
     let told = fails(3, &["replay", &odd, "--plot", &odd]);
     mentions(&told, &["is one of the files to read"]);
     mentions(&fails(1, &["replay", FIXTURE, "--plot", &folder.at("no/plot.svg")]), &["cannot write"]);
+    mentions(&fails(1, &["replay", FIXTURE, "--html", &folder.at("no/report.html")]), &["cannot write"]);
+    mentions(&fails(3, &["replay", &odd, "--html", &odd]), &["write the report to another file"]);
 }
 
 #[test]
