@@ -13,5 +13,6 @@ mod redaction; // what a policy keeps from a provider
 mod routes; // what is asked beside conversations
 mod pair; // two servers on one database
 mod said; // what a request says, and what is kept of it
+mod tools; // what the programs' models look up
 mod which; // the conversation that a request goes on from
 mod world; // a provider, the server, and what it leaves behind
