@@ -121,6 +121,16 @@ impl UpstreamLayer {
         }
     }
 
+    /// Returns whether clients of a format can talk to it in their own.
+    fn speaks_like(&self, wire: Wire) -> bool {
+        self.wire.as_ref().is_some_and(|set| is_alike(set.value, wire))
+    }
+
+    /// Returns whether a file speaks of it.
+    fn is_named(&self) -> bool {
+        !matches!(self.name.origin, Origin::Default)
+    }
+
     /// Returns whether it takes a model: by a pattern, or because it is the model's provider.
     fn takes(&self, target: &Target) -> Option<By> {
         match &self.models {
@@ -191,12 +201,26 @@ impl Config {
     /// Returns who answers for a model in a format: the first whose `models` name it, else the one that is called as its
     /// provider, else the first of all that speak like that.
     pub(crate) fn upstream_speaking(&self, wire: Wire, target: &Target) -> Option<UpstreamLayer> {
-        let is_anthropic = |wire: Wire| wire == Wire::Anthropic;
-        let own =
-            |layer: &UpstreamLayer| layer.wire.as_ref().map(|set| is_anthropic(set.value)) == Some(is_anthropic(wire));
-        let all: Vec<UpstreamLayer> = self.upstreams().into_iter().filter(own).collect();
-        let by = |wanted: By| all.iter().find(|it| it.takes(target) == Some(wanted));
-        by(By::Pattern).or_else(|| by(By::Provider)).or(all.first()).cloned()
+        let all = self.upstreams();
+        let own: Vec<&UpstreamLayer> = all.iter().filter(|it| it.speaks_like(wire)).collect();
+        let by = |wanted: By| own.iter().find(|it| it.takes(target) == Some(wanted));
+        by(By::Pattern).or_else(|| by(By::Provider)).or(own.first()).copied().cloned()
+    }
+
+    /// Returns who answers for a model that a client asks for in a format. As [`Config::upstream_speaking`], but one of
+    /// another format is asked where it alone names the model; and where it is called as the model's provider, unless
+    /// that is built in and the files name one of the client's format, which may well answer for all models.
+    pub(crate) fn upstream_asked(&self, wire: Wire, target: &Target) -> Option<UpstreamLayer> {
+        let own = self.upstream_speaking(wire, target);
+        let own_by = own.as_ref().and_then(|own| own.takes(target));
+        if own_by == Some(By::Pattern) {
+            return own;
+        }
+        let all = self.upstreams();
+        let other = |wanted: By| all.iter().find(|it| !it.speaks_like(wire) && it.takes(target) == Some(wanted));
+        let is_own_named = own.as_ref().is_some_and(UpstreamLayer::is_named);
+        let provider = || other(By::Provider).filter(|it| own_by.is_none() && (it.is_named() || !is_own_named));
+        other(By::Pattern).or_else(provider).cloned().or(own)
     }
 
     /// Returns who answers for a model: the first whose `models` name it, else the one that is called as its provider.
@@ -217,6 +241,13 @@ impl Config {
         let found = self.upstream_layer_for(target)?;
         Upstream::of(found.settings()).map_err(|error| found.name.blamed(error.into()))
     }
+}
+
+/// Returns whether whoever speaks one of these formats is talked to in the other, too: OpenAI's servers have both of
+/// theirs.
+pub(crate) fn is_alike(one: Wire, other: Wire) -> bool {
+    let is_openai = |wire: Wire| matches!(wire, Wire::OpenaiChat | Wire::OpenaiResponses);
+    one == other || (is_openai(one) && is_openai(other))
 }
 
 /// Returns whether a name matches a pattern, in which `*` stands for anything.

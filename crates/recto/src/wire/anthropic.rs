@@ -13,6 +13,8 @@ mod validate;
 
 pub(crate) use blocks::{Read, Reading};
 pub use decode::{decode, decode_reply};
+pub(crate) use decode::{Reported, stop};
+pub(crate) use model::Model;
 pub(crate) use encode::encode_unasked;
 pub use encode::{encode, encode_messages, encode_with};
 pub use stream::Stream;

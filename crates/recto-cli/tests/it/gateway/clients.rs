@@ -7,6 +7,7 @@ use super::world::{Between, World};
 use recto::wire::Wire;
 use recto_testkit::fake::{Exchange, Reply};
 use recto_testkit::shared::skipped;
+use serde::Serialize;
 use serde_json::{Value, json};
 use std::io::Write;
 use std::path::Path;
@@ -105,16 +106,28 @@ fn run(language: Language, wire: Wire, mode: Mode, between: Between) -> Option<R
 
 /// Has an agent say all its words in a world, and returns everything that it saw of each reply.
 pub(super) fn talks(language: Language, wire: Wire, mode: Mode, world: &World) -> Option<Vec<Value>> {
-    let mut command = agent(language, &world.folder.path)?;
     let model = match wire {
         Wire::OpenaiChat => "gpt-4o",
         Wire::OpenaiResponses => "gpt-5.5",
         Wire::Anthropic => "claude-sonnet-5-5",
     };
+    talks_to(model, &WORDS, language, wire, mode, world)
+}
+
+/// Has an agent say some words to a model.
+pub(super) fn talks_to(
+    model: &str,
+    words: &[impl Serialize],
+    language: Language,
+    wire: Wire,
+    mode: Mode,
+    world: &World,
+) -> Option<Vec<Value>> {
+    let mut command = agent(language, &world.folder.path)?;
     let system = "IDENTITY. You help with files, and say little about it. ".repeat(120);
     let plan = json!({
         "base_url": world.url(), "wire": wire.to_string(), "streams": mode == Mode::Streams, "model": model,
-        "system": system, "words": WORDS,
+        "system": system, "words": words,
     });
     let mut child = command.spawn().unwrap();
     child.stdin.take().unwrap().write_all(plan.to_string().as_bytes()).unwrap();
