@@ -207,19 +207,19 @@ impl Config {
         by(By::Pattern).or_else(|| by(By::Provider)).or(own.first()).copied().cloned()
     }
 
-    /// Returns who answers for a model that a client asks for in a format. As [`Config::upstream_speaking`], but one of
-    /// another format is asked where it alone names the model; and where it is called as the model's provider, unless
-    /// that is built in and the files name one of the client's format, which may well answer for all models.
+    /// Returns who answers for a model that a client asks for in a format. As [`Config::upstream_speaking`], but where
+    /// nobody of that format names the model or is called as its provider, one of another format is asked who does or is;
+    /// a provider that is only built in gives way to one of the client's format that a file names, which may well answer
+    /// for all models.
     pub(crate) fn upstream_asked(&self, wire: Wire, target: &Target) -> Option<UpstreamLayer> {
         let own = self.upstream_speaking(wire, target);
-        let own_by = own.as_ref().and_then(|own| own.takes(target));
-        if own_by == Some(By::Pattern) {
+        if own.as_ref().is_some_and(|own| own.takes(target).is_some()) {
             return own;
         }
         let all = self.upstreams();
         let other = |wanted: By| all.iter().find(|it| !it.speaks_like(wire) && it.takes(target) == Some(wanted));
         let is_own_named = own.as_ref().is_some_and(UpstreamLayer::is_named);
-        let provider = || other(By::Provider).filter(|it| own_by.is_none() && (it.is_named() || !is_own_named));
+        let provider = || other(By::Provider).filter(|it| it.is_named() || !is_own_named);
         other(By::Pattern).or_else(provider).cloned().or(own)
     }
 
@@ -330,6 +330,26 @@ mod tests {
         assert_eq!(answers(&config, "nobody"), "no upstream answers for model \"nobody\"");
         let upstream = config.upstream_for(&target("gpt-4o")).unwrap();
         assert_eq!(upstream.wire(), Wire::OpenaiResponses, "what a file leaves out is built in");
+    }
+
+    #[test]
+    fn a_client_is_answered_in_another_format_only_where_its_own_has_no_better_claim() {
+        let asked = |text: &str, wire: Wire, model: &str| {
+            config(text).upstream_asked(wire, &target(model)).map(|it| it.name.value).unwrap_or_default()
+        };
+        let (chat, messages) = (Wire::OpenaiChat, Wire::Anthropic);
+        assert_eq!(asked("", chat, "claude-opus-5-5"), "anthropic", "it is the provider's");
+        assert_eq!(asked("", messages, "gpt-4o"), "openai");
+        assert_eq!([asked("", chat, "gpt-4o"), asked("", messages, "claude-opus-5-5")], ["openai", "anthropic"]);
+        assert_eq!([asked("", chat, "nobody"), asked("", messages, "nobody")], ["openai", "anthropic"]);
+        let all = "[upstream.all]\nurl = 'http://127.0.0.1:1'\nwire = 'openai_chat'\n";
+        assert_eq!(asked(all, chat, "claude-opus-5-5"), "all", "it may well answer for all models");
+        let own = format!("{all}[upstream.anthropic]\nretries = 1\n");
+        assert_eq!(asked(&own, chat, "claude-opus-5-5"), "anthropic", "a file names that, too");
+        assert_eq!(asked(&format!("{all}models = ['*']\n"), messages, "claude-opus-5-5"), "anthropic");
+        let both = format!("{all}models = ['x-*']\n[upstream.own]\nurl = 'http://127.0.0.1:1'\nwire = 'anthropic'\n");
+        assert_eq!(asked(&format!("{both}models = ['x-*']\n"), messages, "x-1"), "own", "its own format comes first");
+        assert_eq!(asked(&format!("{both}models = ['y-*']\n"), chat, "y-1"), "own", "it alone names the model");
     }
 
     #[test]

@@ -179,7 +179,7 @@ impl<S: Store> Asked<S> {
     async fn ready(&self) -> Result<Ready, Refused> {
         let server = &self.server;
         let incoming = Incoming::read(&server.gateway.seen, &self.caller.tenant, self.wire, &self.headers, &self.body);
-        let Ok(incoming) = incoming else { return self.unreadable(None).await };
+        let Ok(incoming) = incoming else { return self.unreadable(self.model().as_deref()).await };
         if incoming.chains.is_empty() {
             return self.unreadable(incoming.model()).await;
         }

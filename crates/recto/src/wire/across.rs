@@ -40,20 +40,33 @@ const CONTENT: &str = "content";
 #[derive(Clone, Debug, PartialEq)]
 enum Told {
     /// The answer begins.
-    Begun { id: Option<Text>, model: Option<Text> },
+    Begun {
+        id: Option<Text>,
+        model: Option<Text>,
+    },
     Text(String),
     Refusal(String),
     Thought(String),
     /// A call begins; calls are numbered from 0.
-    Call { at: usize, id: String, name: String },
-    Arguments { at: usize, piece: String },
+    Call {
+        at: usize,
+        id: String,
+        name: String,
+    },
+    Arguments {
+        at: usize,
+        piece: String,
+    },
     /// What was used so far.
     Used(Usage),
     /// Why the answer ends, if that is known.
     Stopped(Option<Stop>),
     /// It has come to its proper end.
     Ended,
-    Failed { kind: String, message: String },
+    Failed {
+        kind: String,
+        message: String,
+    },
     /// Something that can't be told in another format.
     LeftOut(&'static str),
     /// Nothing, but the provider is still there.
@@ -129,6 +142,11 @@ impl Across {
                 Told::Call { at, id, name } => Told::Call { at, id, name: self.original(&name).to_string() },
                 told => told,
             };
+            if told == Told::Ended && !self.left_out.is_empty() {
+                // The headers of a stream are gone by now; a comment is there for those who look.
+                let names: Vec<&str> = self.left_out().collect();
+                out.extend_from_slice(format!(": recto left out {}\n\n", names.join(", ")).as_bytes());
+            }
             if let Some(what) = self.tell.tell(told, out)? {
                 self.left_out.insert(what);
             }
@@ -213,17 +231,16 @@ pub fn one_message(wire: Wire, parts: Vec<Part>) -> Vec<Part> {
         return parts;
     }
     let mut text = String::new();
-    let mut rest = Vec::with_capacity(parts.len());
+    let (mut refusals, mut rest) = (Vec::new(), Vec::with_capacity(parts.len()));
     for part in parts {
         match part {
             Part::Text { text: more } => text.push_str(&more),
+            part @ Part::Opaque { .. } => refusals.push(part),
             part => rest.push(part),
         }
     }
-    if !text.is_empty() {
-        rest.insert(0, Part::text(text));
-    }
-    rest
+    let text = Some(text).filter(|text| !text.is_empty()).map(Part::text);
+    text.into_iter().chain(refusals).chain(rest).collect()
 }
 
 /// The text of a refusal, if something opaque is one.

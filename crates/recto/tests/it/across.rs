@@ -184,7 +184,8 @@ fn calls_whose_names_come_late_are_told_when_they_are_known() {
         format!("data: {}\n\n", json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})),
     ];
     let reply = read(Wire::Anthropic, &told(Wire::OpenaiChat, Wire::Anthropic, &stream.concat(), 3).0);
-    let calls: Vec<_> = reply.entry.calls().map(|call| (call.id.as_str(), &*call.name, call.arguments.as_str())).collect();
+    let calls: Vec<_> =
+        reply.entry.calls().map(|call| (call.id.as_str(), &*call.name, call.arguments.as_str())).collect();
     assert_eq!(calls, [("a", "look", "{\"x\":1}"), ("b", "look", "{}")]);
     assert_eq!(reply.stop, Some(Stop::Calls), "whatever word the server has for it");
     // What goes on after it was closed can't be told, and is no call with half its arguments.
@@ -214,9 +215,7 @@ fn an_error_says_the_same_in_the_other_format() {
         serde_json::from_slice(&refusal(to, status, &body.to_string())).unwrap()
     };
     let anthropic = |kind: &str, text: &str| json!({"type": "error", "error": {"type": kind, "message": text}});
-    let openai = |kind: &str, text: &str, code: Value| {
-        json!({"error": {"message": text, "type": kind, "param": null, "code": code}})
-    };
+    let openai = |kind: &str, text: &str, code: Value| json!({"error": {"message": text, "type": kind, "param": null, "code": code}});
     let chat = |status, body| told(Wire::OpenaiChat, status, body);
     let messages = |status, body| told(Wire::Anthropic, status, body);
     assert_eq!(
@@ -235,11 +234,10 @@ fn an_error_says_the_same_in_the_other_format() {
         messages(400, openai("invalid_request_error", "Too many tokens.", json!("context_length_exceeded"))),
         anthropic("invalid_request_error", "prompt is too long: Too many tokens.")
     );
-    assert_eq!(
-        messages(503, openai("server_error", "Busy.", Value::Null)),
-        anthropic("api_error", "Busy.")
-    );
-    assert_eq!(messages(502, json!("<html>")), anthropic("api_error", "\"<html>\""));
+    assert_eq!(messages(503, openai("server_error", "Busy.", Value::Null)), anthropic("api_error", "Busy."));
+    assert_eq!(messages(500, json!({"error": "no model"})), anthropic("api_error", "no model"));
+    let odd: Value = serde_json::from_slice(&refusal(Wire::Anthropic, 502, "<html>")).unwrap();
+    assert_eq!(odd, anthropic("api_error", "<html>"));
     let nothing: Value = serde_json::from_slice(&refusal(Wire::Anthropic, 404, "")).unwrap();
     assert_eq!(nothing["error"]["type"], "not_found_error");
 }

@@ -46,7 +46,9 @@ pub(in crate::server) async fn count_tokens<S: Store>(
     let answered = match asked.upstream(Some(&model)) {
         // Nobody else counts for clients of this format.
         Ok(upstream) if !is_alike(asked.wire, upstream.wire()) => None,
-        Ok(upstream) => Some(asked.send(&upstream, "messages/count_tokens", Method::POST, body, Repeat::WhenUnreached).await),
+        Ok(upstream) => {
+            Some(asked.send(&upstream, "messages/count_tokens", Method::POST, body, Repeat::WhenUnreached).await)
+        }
         Err(refused) => return refused.told(asked.wire),
     };
     let error = match answered {

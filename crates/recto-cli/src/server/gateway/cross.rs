@@ -40,8 +40,7 @@ const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 const ANTHROPIC_VERSION: (HeaderName, HeaderValue) =
     (HeaderName::from_static("anthropic-version"), HeaderValue::from_static("2023-06-01"));
 /// Where providers name a request, each in its own header.
-const REQUEST_IDS: [HeaderName; 2] =
-    [HeaderName::from_static("request-id"), HeaderName::from_static("x-request-id")];
+const REQUEST_IDS: [HeaderName; 2] = [HeaderName::from_static("request-id"), HeaderName::from_static("x-request-id")];
 /// Words of a recording, which can't be told in other words.
 const AUDIO: &str = "\"input_audio\"";
 /// What is said of a page that the provider would not take.
@@ -59,11 +58,7 @@ pub(super) struct Cross {
 
 impl<S: Store> Asked<S> {
     /// Returns what is needed to carry a request over, if its model is spoken to in another format; or why it can't be.
-    pub(super) fn crossing(
-        &self,
-        incoming: &Incoming<'_>,
-        upstream: &Upstream,
-    ) -> Result<Option<Box<Cross>>, Refused> {
+    pub(super) fn crossing(&self, incoming: &Incoming<'_>, upstream: &Upstream) -> Result<Option<Box<Cross>>, Refused> {
         let (told, spoken) = (self.wire, upstream.wire());
         if is_alike(told, spoken) {
             return Ok(None);
@@ -99,6 +94,12 @@ impl<S: Store> Asked<S> {
         Ok(Some(Box::new(Cross { spoken, told, wishes, across })))
     }
 
+    /// The model that a request names whose messages can't be read.
+    pub(super) fn model(&self) -> Option<String> {
+        let text = std::str::from_utf8(&self.body).ok()?;
+        self.wire.outline(text).ok()?.model.map(Cow::into_owned)
+    }
+
     /// Refuses what can't be read where it can't go on as it came.
     pub(super) fn readable(&self, upstream: &Upstream) -> Result<(), Refused> {
         if is_alike(self.wire, upstream.wire()) {
@@ -106,7 +107,8 @@ impl<S: Store> Asked<S> {
         }
         let text = String::from_utf8_lossy(&self.body);
         let why = self.wire.decode(&text).err().map_or_else(|| "no messages are in it".into(), |why| why.to_string());
-        let message = format!("can't read the request, which has to be told to {} in other words: {why}", upstream.name());
+        let message =
+            format!("can't read the request, which has to be told to {} in other words: {why}", upstream.name());
         Err(Refused { status: StatusCode::BAD_REQUEST, kind: "body", message })
     }
 
@@ -194,8 +196,8 @@ impl Cross {
             }
         }
         headers.insert(WIRE, HeaderValue::from_static(self.spoken.name()));
-        let mut names: Vec<&str> = self.wishes.dropped.iter().map(String::as_str).collect();
-        names.extend(self.across.left_out());
+        let mut names = self.wishes.dropped.clone();
+        names.extend(self.across.left_out().map(str::to_string));
         if let Ok(names) = HeaderValue::from_str(&names.join(", "))
             && !names.is_empty()
         {
@@ -230,12 +232,7 @@ impl<S: Store> Relay<S> {
     pub(super) fn told_last(&mut self, bytes: Vec<u8>) -> Vec<u8> {
         let Some(cross) = &mut self.cross else { return bytes };
         let before = cross.across.push(&bytes).unwrap_or_default();
-        let mut last = [before, cross.across.close().unwrap_or_default()].concat();
-        let names: Vec<&str> = cross.across.left_out().collect();
-        if !names.is_empty() {
-            // Its headers are gone; a comment is there for those who look.
-            last = [format!(": recto left out {}\n\n", names.join(", ")).into_bytes(), last].concat();
-        }
+        let last = [before, cross.across.close().unwrap_or_default()].concat();
         self.count_left_out();
         last
     }

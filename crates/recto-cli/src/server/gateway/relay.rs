@@ -1,9 +1,9 @@
 //! The answer: passed on as it comes, and recorded before the client hears its end.
 
+use super::cross::Cross;
 use super::flight::Flight;
 use super::rounds::{Going, Stuck, Went};
 use super::which::{answered, fork_id, held_digest};
-use super::cross::Cross;
 use super::{Asked, CONVERSATION, PAGE, Record, Recorded, failed};
 use crate::server::Server;
 use crate::server::error::refusal;

@@ -5,6 +5,7 @@ mod faults; // what goes wrong, and what is refused
 
 use super::asking::{Answer, Client, Talk};
 use super::clients::{Language, Mode, talks_to};
+use super::expansion::AT_ONCE;
 use super::said::{Said, repeated};
 use super::world::World;
 use recto::wire::Wire;
@@ -17,8 +18,7 @@ const CLAUDE: &str = "claude-sonnet-5-5";
 const GPT: &str = "gpt-4o";
 const NEWER_GPT: &str = "gpt-5.5";
 /// A picture of one pixel.
-const PIXEL: &str =
-    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+const PIXEL: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
 /// A world in which every model has one upstream, whose format is the model's own.
 fn world(policy: &str, lines: &str) -> World {
@@ -26,12 +26,15 @@ fn world(policy: &str, lines: &str) -> World {
     let url = world.fake.url();
     let upstream = |name: &str, wire: Wire, models: &str| {
         let version = if wire == Wire::Anthropic { "" } else { "/v1" };
-        format!("[upstream.{name}]\nurl = '{url}{version}'\nwire = '{wire}'\nmodels = ['{models}']\nretries = 0\n{lines}")
+        format!(
+            "[upstream.{name}]\nurl = '{url}{version}'\nwire = '{wire}'\nmodels = ['{models}']\nretries = 0\n{lines}"
+        )
     };
     let claude = upstream("claude", Wire::Anthropic, "claude-*");
     let gpt = upstream("gpt", Wire::OpenaiChat, "gpt-4*");
     let newer = upstream("newer", Wire::OpenaiResponses, "gpt-5*");
     world.folder.file("recto.toml", format!("{claude}{gpt}{newer}"));
+    world.folder.file("at_once.toml", AT_ONCE);
     world.serve(policy);
     world
 }
@@ -58,7 +61,8 @@ fn script() -> (Vec<String>, Vec<Reply>) {
         let read = format!(r#"{{"path":"{turn}.txt"}}"#);
         match turn % 4 {
             1 => replies.push(thinks().text(&format!("LOOKING-{turn}.")).call("read_file", &read)),
-            3 => replies.push(thinks().call("read_file", &read).call("list_folder", &format!(r#"{{"folder":"{turn}"}}"#))),
+            3 => replies
+                .push(thinks().call("read_file", &read).call("list_folder", &format!(r#"{{"folder":"{turn}"}}"#))),
             _ => {}
         }
         replies.push(Reply::default().text(&format!("ANSWER-{turn}. \"All\" of it\nis übersichtlich 😀.")));
@@ -80,9 +84,7 @@ fn used(wire: Wire, usage: &Value) -> [u64; 3] {
         Wire::OpenaiChat => {
             [of("/prompt_tokens"), of("/prompt_tokens_details/cached_tokens"), of("/completion_tokens")]
         }
-        Wire::OpenaiResponses => {
-            [of("/input_tokens"), of("/input_tokens_details/cached_tokens"), of("/output_tokens")]
-        }
+        Wire::OpenaiResponses => [of("/input_tokens"), of("/input_tokens_details/cached_tokens"), of("/output_tokens")],
         Wire::Anthropic => {
             let cached = of("/cache_read_input_tokens");
             [of("/input_tokens") + cached + of("/cache_creation_input_tokens"), cached, of("/output_tokens")]
@@ -130,14 +132,18 @@ fn check(language: Language, wire: Wire, model: &str, mode: Mode, policy: &str) 
     let answers: Vec<&(String, String)> = heard.iter().filter(|(text, _)| text.starts_with("ANSWER")).collect();
     assert_eq!(answers.len(), TURNS);
     for (turn, (text, why)) in answers.into_iter().enumerate() {
-        assert_eq!((text.as_str(), why.as_str()), (&*format!("ANSWER-{turn}. \"All\" of it\nis übersichtlich 😀."), end));
+        assert_eq!(
+            (text.as_str(), why.as_str()),
+            (&*format!("ANSWER-{turn}. \"All\" of it\nis übersichtlich 😀."), end)
+        );
     }
     let looking = heard.iter().filter(|(text, why)| !text.starts_with("ANSWER") && why == calling);
     assert_eq!(looking.count(), TURNS / 2);
-    // From the third call on, the cache holds nearly all of the page before.
+    // From the third call on, the cache holds nearly all of the page before; one provider's in steps.
+    let step = if model == NEWER_GPT { 2048 } else { 128 };
     for (at, pair) in calls.windows(2).enumerate().skip(2) {
         let [before, _, _] = used(spoken(model), &pair[0].usage);
-        assert!(cached(&pair[1]) * 10 >= before * 9, "call {}: {} of {before}", at + 1, cached(&pair[1]));
+        assert!((cached(&pair[1]) + step) * 10 >= before * 9, "call {}: {} of {before}", at + 1, cached(&pair[1]));
     }
     let mut expected = Said::all(spoken(model), &calls.last().expect("calls").request.json());
     expected.push(Said::Assistant(format!("ANSWER-{}. \"All\" of it\nis übersichtlich 😀.", TURNS - 1)));
@@ -147,7 +153,7 @@ fn check(language: Language, wire: Wire, model: &str, mode: Mode, policy: &str) 
     let said: Vec<Said> = kept[0].iter().filter(|it| !matches!(it, Said::Thought(_))).cloned().collect();
     assert_eq!(repeated(&said), Vec::<&Said>::new());
     let users = said.iter().filter(|it| matches!(it, Said::User(_))).count();
-    assert_eq!((users, said.len()), (TURNS, TURNS * 2 + TURNS / 4 * 7 - TURNS / 4 * 2));
+    assert_eq!((users, said.len()), (TURNS, TURNS * 2 + TURNS / 4 * 7));
 }
 
 #[test]
@@ -209,49 +215,35 @@ fn pictures_are_shown_in_the_format_of_the_model() {
     assert_eq!(gpt.request.json()["messages"][0]["content"][1]["image_url"]["url"], url);
 }
 
-/// A policy that leaves results of a tool out as soon as they were seen.
-const AT_ONCE: &str = r#"
-schema_version = 1
-name = "at_once"
-apply = "immediately"
-
-[[reduce]]
-[reduce.expire]
-after = 0
-action = "never"
-rules = [{ tool = "read_file", action = "remove" }]
-"#;
+/// A model asks back what its page leaves out, and its client, of another format, sees nothing of it.
+fn check_asking_back(wire: Wire, model: &str, mode: Mode) {
+    let mut world = world("at_once.toml", "");
+    let handle = r#"{"handle":"m2","reason":"I need all of it."}"#;
+    world.fake.push(Reply::default().call("read_file", r#"{"path":"a.txt"}"#));
+    world.fake.push(Reply::default().text("ANSWER-0. Seen."));
+    world.fake.push(Reply::default().text("ANSWER-1. I look again. ").call("recto_expand", handle));
+    world.fake.push(Reply::default().text("It was there."));
+    world.fake.push(Reply::default().text("ANSWER-2."));
+    let words = ["WORDS-0.", "WORDS-1.", "WORDS-2."];
+    let Some(saw) = talks_to(model, &words, Language::Node, wire, mode, &world) else { return };
+    let calls = world.calls();
+    assert_eq!((saw.len(), calls.len()), (4, 5), "one round was unseen");
+    let told: Vec<String> = saw.iter().map(|it| heard(wire, &it["reply"]).0).collect();
+    assert_eq!(told[2], "ANSWER-1. I look again. It was there.", "{wire} {mode:?}");
+    assert!(saw.iter().all(|it| !it.to_string().contains("recto_expand")));
+    let has_original = |at: usize| String::from_utf8_lossy(&calls[at].request.body).contains("39: path a.txt");
+    assert!(!has_original(2) && has_original(3), "it was left out, and given back");
+    let sums = used(spoken(model), &calls[2].usage).into_iter().zip(used(spoken(model), &calls[3].usage));
+    let both: Vec<u64> = sums.map(|(one, other)| one + other).collect();
+    assert_eq!(used(wire, &saw[2]["reply"]["usage"]).to_vec(), both, "{wire} {mode:?}");
+    assert_eq!(world.kept().len(), 1, "one conversation");
+}
 
 #[test]
 fn what_a_model_asks_back_is_answered_unseen_across_formats_too() {
-    for (wire, model) in [(Wire::OpenaiChat, CLAUDE), (Wire::Anthropic, GPT)] {
-        for mode in [Mode::Whole, Mode::Streams] {
-            let mut world = world("none", "");
-            world.stop();
-            world.folder.file("at_once.toml", AT_ONCE);
-            world.serve("at_once.toml");
-            let asking = |text: &str| {
-                Reply::default().text(text).call("recto_expand", r#"{"handle":"m2","reason":"I need all of it."}"#)
-            };
-            world.fake.push(Reply::default().call("read_file", r#"{"path":"a.txt"}"#));
-            world.fake.push(Reply::default().text("ANSWER-0. Seen."));
-            world.fake.push(asking("ANSWER-1. I look again. "));
-            world.fake.push(Reply::default().text("It was there."));
-            world.fake.push(Reply::default().text("ANSWER-2."));
-            let words = ["WORDS-0.", "WORDS-1.", "WORDS-2."];
-            let Some(saw) = talks_to(model, &words, Language::Python, wire, mode, &world) else { return };
-            assert_eq!((saw.len(), world.calls().len()), (4, 5), "one round was unseen");
-            let told: Vec<String> = saw.iter().map(|it| heard(wire, &it["reply"]).0).collect();
-            assert_eq!(told[2], "ANSWER-1. I look again. It was there.", "{wire} {mode:?}");
-            assert!(saw.iter().all(|it| !it.to_string().contains("recto_expand")));
-            let calls = world.calls();
-            assert!(!String::from_utf8_lossy(&calls[2].request.body).contains("39: path a.txt"), "it was left out");
-            assert!(String::from_utf8_lossy(&calls[3].request.body).contains("39: path a.txt"), "and given back");
-            let sum = |at: usize| used(spoken(model), &calls[at].usage);
-            let both: Vec<u64> = sum(2).iter().zip(sum(3)).map(|(one, other)| one + other).collect();
-            assert_eq!(used(wire, &saw[2]["reply"]["usage"]).to_vec(), both, "{wire} {mode:?}");
-            assert_eq!(world.kept().len(), 1, "one conversation");
-        }
+    for mode in [Mode::Whole, Mode::Streams] {
+        check_asking_back(Wire::OpenaiChat, CLAUDE, mode);
+        check_asking_back(Wire::Anthropic, GPT, mode);
     }
 }
 

@@ -35,7 +35,7 @@ impl Hear {
         }
         if data == "[DONE]" {
             if let Hear::Chat(chat) = self {
-                chat.is_done();
+                chat.done();
             }
             return Ok(self.close());
         }

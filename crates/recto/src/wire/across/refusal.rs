@@ -25,7 +25,8 @@ pub fn refusal(to: Wire, status: u16, body: &str) -> Vec<u8> {
     let kind = kind_of_error(to, status);
     let body = match to {
         Wire::OpenaiChat | Wire::OpenaiResponses => {
-            let code = if is_long { Some(TOO_LONG.to_string()) } else { code.or(error["type"].as_str().map(Into::into)) };
+            let code =
+                if is_long { Some(TOO_LONG.to_string()) } else { code.or(error["type"].as_str().map(Into::into)) };
             json!({"error": {"message": message, "type": kind, "param": null, "code": code}})
         }
         Wire::Anthropic => {

@@ -76,13 +76,8 @@ fn what_does_not_change_the_meaning_is_dropped_and_named() {
     assert_eq!(dropped, ["frequency_penalty", "made_up", "metadata", "seed", "temperature"]);
     let (fields, dropped) = to_gpt(json!({"top_k": 5, "context_management": {"edits": [1]}})).unwrap();
     assert_eq!((fields, dropped), (json!({}), vec!["context_management".to_string(), "top_k".to_string()]));
-    let (fields, dropped) = carried(
-        Wire::OpenaiChat,
-        "claude-opus-5-5",
-        Wire::Anthropic,
-        json!({"temperature": 0.2, "top_p": 1}),
-    )
-    .unwrap();
+    let (fields, dropped) =
+        carried(Wire::OpenaiChat, "claude-opus-5-5", Wire::Anthropic, json!({"temperature": 0.2, "top_p": 1})).unwrap();
     assert_eq!((fields, dropped), (json!({}), vec!["temperature".to_string()]), "this model takes no sampling");
 }
 
@@ -130,14 +125,43 @@ fn what_would_be_another_request_is_refused() {
 /// Every field that the strict provider knows of is accounted for: carried over, dropped by name, or refused.
 #[test]
 fn no_field_is_passed_over() {
-    let chat = ["max_tokens", "max_completion_tokens", "temperature", "top_p", "stop", "stream", "tool_choice",
-        "parallel_tool_calls", "user", "safety_identifier", "reasoning_effort", "response_format", "n", "logprobs",
-        "top_logprobs", "logit_bias", "modalities", "audio", "seed", "service_tier", "store", "metadata", "prediction",
-        "presence_penalty", "frequency_penalty", "verbosity", "prompt_cache_key", "prompt_cache_retention",
-        "web_search_options", "functions", "function_call"];
+    let chat = [
+        "max_tokens",
+        "max_completion_tokens",
+        "temperature",
+        "top_p",
+        "stop",
+        "stream",
+        "tool_choice",
+        "parallel_tool_calls",
+        "user",
+        "safety_identifier",
+        "reasoning_effort",
+        "response_format",
+        "n",
+        "logprobs",
+        "top_logprobs",
+        "logit_bias",
+        "modalities",
+        "audio",
+        "seed",
+        "service_tier",
+        "store",
+        "metadata",
+        "prediction",
+        "presence_penalty",
+        "frequency_penalty",
+        "verbosity",
+        "prompt_cache_key",
+        "prompt_cache_retention",
+        "web_search_options",
+        "functions",
+        "function_call",
+    ];
     for name in chat {
         for value in [json!(1), json!("x"), json!({"x": 1}), json!(true)] {
-            let body = Map::from_iter([(name.to_string(), value.clone()), ("tools".into(), functions(Wire::OpenaiChat))]);
+            let body =
+                Map::from_iter([(name.to_string(), value.clone()), ("tools".into(), functions(Wire::OpenaiChat))]);
             let Ok((fields, dropped)) = to_claude(Value::Object(body)) else { continue };
             let is_carried = !fields.as_object().unwrap().is_empty();
             let is_known = [("n", json!(1)), ("parallel_tool_calls", json!(true))].contains(&(name, value.clone()));

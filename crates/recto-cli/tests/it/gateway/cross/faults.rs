@@ -11,12 +11,8 @@ use serde_json::{Value, json};
 /// An answer that is told in several pieces.
 const LONG: &str = "An answer of many words, which are told one after the other, in pieces.";
 /// Every way from one format to another.
-const WAYS: [(Wire, &str); 4] = [
-    (Wire::OpenaiChat, CLAUDE),
-    (Wire::OpenaiResponses, CLAUDE),
-    (Wire::Anthropic, GPT),
-    (Wire::Anthropic, NEWER_GPT),
-];
+const WAYS: [(Wire, &str); 4] =
+    [(Wire::OpenaiChat, CLAUDE), (Wire::OpenaiResponses, CLAUDE), (Wire::Anthropic, GPT), (Wire::Anthropic, NEWER_GPT)];
 
 /// An error as a provider of a format spells it.
 fn error(wire: Wire, kind: &str, message: &str) -> Value {
@@ -144,7 +140,8 @@ fn what_can_not_be_carried_over_is_refused_before_anything_is_said_or_kept() {
         assert_eq!(answer.told(), (400, "other_format"), "{}: {}", words.body(), answer.text());
         assert!(told(words.wire, &answer).1.contains("hint: "), "{}", answer.text());
     }
-    let nonsense = client.sends("/v1/chat/completions", r#"{"model":"claude-x","messages":[{"role":"nobody"}]}"#).whole();
+    let nonsense =
+        client.sends("/v1/chat/completions", r#"{"model":"claude-x","messages":[{"role":"nobody"}]}"#).whole();
     assert_eq!(nonsense.told(), (400, "body"), "{}", nonsense.text());
     assert!(world.fake.log().is_empty());
     assert!(world.kept().is_empty());

@@ -85,7 +85,7 @@ impl Chat {
     }
 
     /// Takes the last event, which ends the answer even if nothing else has said why.
-    pub(super) fn is_done(&mut self) {
+    pub(super) fn done(&mut self) {
         if !self.is_closed {
             self.ended.get_or_insert_with(|| "stop".to_string());
         }
@@ -98,7 +98,7 @@ impl Chat {
         self.is_closed = true;
         let mut told = Vec::new();
         for (at, call) in self.calls.iter_mut().enumerate() {
-            call.has_ended(at, &mut told);
+            call.close(at, &mut told);
         }
         let stop = match ended.as_str() {
             "error" => None,
@@ -126,7 +126,7 @@ impl CallSoFar {
     }
 
     /// Tells it without a name, if none has come.
-    fn has_ended(&mut self, at: usize, told: &mut Vec<Told>) {
+    fn close(&mut self, at: usize, told: &mut Vec<Told>) {
         if !self.is_told {
             let (id, name) = (std::mem::take(&mut self.id), String::new());
             told.push(Told::Call { at, id: if id.is_empty() { format!("call_{at}") } else { id }, name });

@@ -99,7 +99,9 @@ impl Responses {
             }
             (Some("message"), _) if !is_told => {
                 for part in item["content"].as_array().into_iter().flatten() {
-                    told.extend(said(part, "text").map(Told::Text).or_else(|| said(part, "refusal").map(Told::Refusal)));
+                    told.extend(
+                        said(part, "text").map(Told::Text).or_else(|| said(part, "refusal").map(Told::Refusal)),
+                    );
                 }
             }
             (Some("reasoning"), _) => {

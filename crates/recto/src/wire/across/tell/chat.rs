@@ -36,7 +36,8 @@ impl Chat {
             // No field of OpenAI's own, but the one by which servers with thoughts and their clients know it.
             Told::Thought(text) => self.delta(&json!({"reasoning_content": text}), out),
             Told::Call { at, id, name } => {
-                let call = json!({"index": at, "id": id, "type": "function", "function": {"name": name, "arguments": ""}});
+                let call =
+                    json!({"index": at, "id": id, "type": "function", "function": {"name": name, "arguments": ""}});
                 self.delta(&json!({"tool_calls": [call]}), out);
             }
             Told::Arguments { at, piece } => {

@@ -62,7 +62,11 @@ impl Responses {
                     Some(Kind::Call { at: open, id, name }) if open == at => {
                         self.piece(Kind::Call { at, id, name }, &piece, out);
                     }
-                    _ => return Err(Error::input(format!("arguments of call {at} go on after the next item has begun"))),
+                    _ => {
+                        return Err(Error::input(format!(
+                            "arguments of call {at} go on after the next item has begun"
+                        )));
+                    }
                 };
             }
             Told::Used(usage) => self.usage = usage,
