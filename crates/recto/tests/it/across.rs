@@ -109,7 +109,7 @@ fn pairs() -> impl Strategy<Value = (Wire, Wire)> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
     #[test]
     fn told_piece_by_piece_an_answer_is_what_it_is_when_told_whole((from, to) in pairs(), says in says(), size in 1..200_usize) {
