@@ -1,5 +1,6 @@
 //! Wires: providers' formats. Every wire has `encode`, `decode` and `validate`.
 
+pub mod across;
 pub mod anthropic;
 pub mod hidden;
 mod ids;

@@ -2,6 +2,7 @@
 #![cfg(test)]
 
 mod accepted;
+mod across;
 mod anthropic;
 mod blocks;
 mod calibration;

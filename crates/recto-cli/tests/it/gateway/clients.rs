@@ -7,6 +7,7 @@ use super::world::{Between, World};
 use recto::wire::Wire;
 use recto_testkit::fake::{Exchange, Reply};
 use recto_testkit::shared::skipped;
+use serde::Serialize;
 use serde_json::{Value, json};
 use std::io::Write;
 use std::path::Path;
@@ -110,16 +111,23 @@ fn run(language: Language, wire: Wire, mode: Mode, between: Between) -> Option<R
 
 /// What an agent is told to say in a world.
 pub(super) fn plan(wire: Wire, mode: Mode, world: &World) -> Value {
-    let model = match wire {
-        Wire::OpenaiChat => "gpt-4o",
-        Wire::OpenaiResponses => "gpt-5.5",
-        Wire::Anthropic => "claude-sonnet-5-5",
-    };
+    plan_to(usual_model(wire), &WORDS, wire, mode, world)
+}
+
+fn plan_to(model: &str, words: &[impl Serialize], wire: Wire, mode: Mode, world: &World) -> Value {
     let system = "IDENTITY. You help with files, and say little about it. ".repeat(120);
     json!({
         "base_url": world.url(), "wire": wire.to_string(), "streams": mode == Mode::Streams, "model": model,
-        "system": system, "words": WORDS,
+        "system": system, "words": words,
     })
+}
+
+fn usual_model(wire: Wire) -> &'static str {
+    match wire {
+        Wire::OpenaiChat => "gpt-4o",
+        Wire::OpenaiResponses => "gpt-5.5",
+        Wire::Anthropic => "claude-sonnet-5-5",
+    }
 }
 
 /// Runs a program that is told what to do on its stdin.
@@ -131,7 +139,19 @@ pub(super) fn told(mut command: Command, plan: &Value) -> Output {
 
 /// Has an agent say all its words in a world, and returns everything that it saw of each reply.
 pub(super) fn talks(language: Language, wire: Wire, mode: Mode, world: &World) -> Option<Vec<Value>> {
-    let output = told(agent(language, &world.folder.path)?, &plan(wire, mode, world));
+    talks_to(usual_model(wire), &WORDS, language, wire, mode, world)
+}
+
+/// Has an agent say some words to a model.
+pub(super) fn talks_to(
+    model: &str,
+    words: &[impl Serialize],
+    language: Language,
+    wire: Wire,
+    mode: Mode,
+    world: &World,
+) -> Option<Vec<Value>> {
+    let output = told(agent(language, &world.folder.path)?, &plan_to(model, words, wire, mode, world));
     let said = String::from_utf8_lossy(&output.stderr);
     let refused: Vec<_> = world.fake.log().into_iter().filter_map(|it| it.refusal).collect();
     assert!(output.status.success(), "{language:?} {wire} {mode:?}: {said} {refused:#?}");
