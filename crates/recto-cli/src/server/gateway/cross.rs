@@ -87,7 +87,7 @@ impl<S: Store> Asked<S> {
         let tools: Vec<&RawValue> =
             incoming.outline.tools.and_then(|raw| serde_json::from_str(raw).ok()).unwrap_or_default();
         let tools: Vec<Tool> = tools.into_iter().map(|tool| Tool::parse(tool.get())).collect();
-        let across = Across::new(spoken, told, telling, tools.iter().map(Tool::name));
+        let across = Across::new(spoken, told, telling, tools.iter().map(Tool::name)).map_err(|why| refused(&why))?;
         let metrics = &self.server.metrics;
         metrics.crossed.count();
         wishes.dropped.iter().for_each(|_| metrics.left_out.count());

@@ -89,6 +89,7 @@ fn used(wire: Wire, usage: &Value) -> [u64; 3] {
             let cached = of("/cache_read_input_tokens");
             [of("/input_tokens") + cached + of("/cache_creation_input_tokens"), cached, of("/output_tokens")]
         }
+        Wire::Gemini | Wire::Ollama => unreachable!("no client is heard in it"),
     }
 }
 
@@ -109,6 +110,7 @@ fn heard(wire: Wire, reply: &Value) -> (String, String) {
             let blocks = reply["content"].as_array().unwrap().iter().filter(|it| it["type"] == "text");
             (blocks.map(|block| text(&block["text"])).collect(), text(&reply["stop_reason"]))
         }
+        Wire::Gemini | Wire::Ollama => unreachable!("no client is heard in it"),
     }
 }
 

@@ -21,6 +21,7 @@ fn error(wire: Wire, kind: &str, message: &str) -> Value {
         Wire::OpenaiChat | Wire::OpenaiResponses => {
             json!({"error": {"message": message, "type": kind, "param": null, "code": null}})
         }
+        Wire::Gemini | Wire::Ollama => unreachable!("no client is heard in it"),
     }
 }
 
