@@ -22,8 +22,9 @@ Examples:
   recto compile chat.json --policy blocks --facts facts.json   laid out in tagged blocks
 
 Files: a request body of any of the three formats, a bare array of its messages, records of
-DeepChat, one such record a line, a session of Claude Code or Codex, or an export of Recto. What
-kind it is shows in what it holds.
+DeepChat, one such record a line, a session of Claude Code, Codex or pi, a trajectory of SWE-agent,
+results of tau-bench, a log of Inspect (JSON), or an export of Recto. What kind it is shows in what
+it holds.
 
 Kept conversations are named as `recto list` lists them. Their pages are previews: nothing is
 decided or recorded. Where nothing was recorded for a reader yet, the calls that led to the
@@ -191,7 +192,8 @@ pub(crate) struct PageArgs {
 /// Which conversations to replay.
 #[derive(Debug, Args)]
 pub(crate) struct ReplayArgs {
-    /// Files as `recto compile` reads them, folders of such files (*.json and *.jsonl), or `-` for stdin.
+    /// Files as `recto compile` reads them, folders of such files (*.json, *.jsonl and *.traj), or `-` for
+    /// stdin.
     #[arg(required = true, value_name = "FILE", value_hint = ValueHint::AnyPath)]
     pub(crate) files: Vec<PathBuf>,
 

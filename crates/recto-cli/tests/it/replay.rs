@@ -107,7 +107,7 @@ fn a_folder_stands_for_its_transcripts() {
     let told = fails(3, &["replay", folder.path.to_str().unwrap(), "--conversation", "furst"]);
     mentions(&told, &["nearest ids: first, b"]);
     let empty = Folder::new();
-    mentions(&fails(3, &["replay", empty.path.to_str().unwrap()]), &["no *.json or *.jsonl"]);
+    mentions(&fails(3, &["replay", empty.path.to_str().unwrap()]), &["no *.json, *.jsonl or *.traj"]);
 }
 
 #[test]

@@ -10,7 +10,7 @@ mod validate;
 
 pub use decode::decode;
 pub(crate) use decode::decode_elements;
-pub(crate) use decode::messages;
+pub(crate) use decode::{message, messages};
 pub use encode::{encode, encode_messages, encode_with};
 pub use reply::decode_reply;
 pub use stream::Stream;
