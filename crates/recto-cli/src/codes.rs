@@ -164,8 +164,8 @@ codes! {
          import` take folders",
         "Name a file.";
     NoTranscripts = 302, "a folder without transcripts",
-        "`recto replay` and `recto import` read the *.json and *.jsonl that lie directly in a folder, and there are none.",
-        "$ recto replay empty\nerror[R0302]: no *.json or *.jsonl in empty",
+        "`recto replay` and `recto import` read the *.json, *.jsonl and *.traj that lie directly in a folder, and there are none.",
+        "$ recto replay empty\nerror[R0302]: no *.json, *.jsonl or *.traj in empty",
         "Name the folder in which they lie, or the files themselves.";
     TooLarge = 303, "a file that is too large",
         "Transcripts are read up to 1024 MiB, policies and configuration files up to 1 MiB.",

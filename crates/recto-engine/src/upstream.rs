@@ -193,6 +193,17 @@ impl Upstream {
         self.0.client_key
     }
 
+    /// Returns whether it was said that clients have keys for it, whatever format they speak.
+    pub fn takes_clients_keys(&self) -> bool {
+        self.0.settings.client_key == Some(ClientKey::Pass)
+    }
+
+    /// Returns the variable that should hold its key and doesn't, unless clients have keys for it.
+    pub fn missing_key(&self) -> Option<&str> {
+        let is_there = self.0.client_key == ClientKey::Replace || self.takes_clients_keys();
+        self.0.settings.key_env.as_deref().filter(|_| !is_there)
+    }
+
     /// Returns whether it is to keep the history.
     pub fn remember(&self) -> Remember {
         self.0.settings.remember

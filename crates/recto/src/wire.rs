@@ -1,8 +1,8 @@
 //! Wires: providers' formats. Every wire has `encode`, `decode` and `validate`.
 
+pub mod across;
 pub mod anthropic;
 pub(crate) mod base64;
-pub(crate) mod fielded;
 pub mod gemini;
 pub mod hidden;
 pub(crate) mod ids;

@@ -1,6 +1,6 @@
 //! What a record holds, seen by its fields: nobody has to say which format a file is in.
 
-use super::deepchat;
+use super::{deepchat, inspect, swe_agent, tau_bench};
 use crate::error::Error;
 use crate::wire::Wire;
 use crate::wire::json::{Fields, Source};
@@ -16,6 +16,14 @@ pub(super) enum Shape {
     Request(Wire),
     /// Records of DeepChat.
     DeepChat,
+    /// A trajectory of SWE-agent.
+    SweAgent,
+    /// A run of tau-bench, or a list of them.
+    TauBench,
+    /// A log of Inspect.
+    InspectLog,
+    /// A sample of such a log.
+    InspectSample,
     /// An export of Recto.
     Export,
     /// Nothing that is known.
@@ -36,11 +44,18 @@ pub(super) fn shape(source: &Source<'_>, record: &RawValue) -> Result<Shape, Err
         if deepchat::is_list(record) {
             return Ok(Shape::DeepChat);
         }
+        if tau_bench::is_list(record) {
+            return Ok(Shape::TauBench);
+        }
         return Ok(Shape::Messages(wire_of(record)));
     }
     let fields: Fields<'_> = source.read(record, "record")?;
     let has = |name: &str| fields.contains_key(name);
     match fields.get("messages") {
+        _ if swe_agent::is_record(&fields) => Ok(Shape::SweAgent),
+        _ if tau_bench::is_record(&fields) => Ok(Shape::TauBench),
+        _ if inspect::is_log(&fields) => Ok(Shape::InspectLog),
+        _ if inspect::is_sample(&fields) => Ok(Shape::InspectSample),
         Some(messages) if deepchat::is_list(messages) => Ok(Shape::DeepChat),
         Some(messages) => {
             let is_claude = fields.get("model").is_some_and(|model| model.get().starts_with("\"claude"));

@@ -11,9 +11,11 @@ mod turns;
 mod validate;
 
 pub(crate) use blocks::{Read, Reading};
+pub(crate) use decode::{Reported, stop};
 pub use decode::{decode, decode_reply};
 pub(crate) use encode::encode_unasked;
 pub use encode::{encode, encode_messages, encode_with};
+pub(crate) use model::Model;
 pub use stream::Stream;
 pub use validate::validate;
 

@@ -398,8 +398,14 @@ fn mistakes_are_named_with_their_place() {
             "{\"messages\":[{\"role\":\"assistant\",\"content\":[{\"type\":\"tool_use\",\"id\":1}]}]}",
             "column 69: messages.0.content.0.id: invalid type",
         ),
-        ("{\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"tool_result\"}]}]}", "has no \"tool_use_id\""),
-        ("{\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"image\"}]}]}", "a block without \"source\""),
+        (
+            "{\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"tool_result\"}]}]}",
+            "messages.0.content.0 has no \"tool_use_id\"",
+        ),
+        (
+            "{\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"image\"}]}]}",
+            "messages.0.content.0 has no \"source\"",
+        ),
         ("{\"system\":3}", "line 1, column 11: system is neither a string nor a list of text blocks"),
         ("{\"system\":[{\"type\":\"image\"}]}", "system.0: no text block"),
         ("{\"model\":\n3}", "line 2, column 1: model: invalid type"),

@@ -1,5 +1,6 @@
 //! Every reader of foreign bytes, fed with damaged ones: no panic, and whatever is read can be made into a valid page.
 
+use crate::others;
 use recto::entry::Millis;
 use recto::format::ResponseFormat;
 use recto::target::Catalogue;
@@ -18,7 +19,7 @@ fn tries() -> u64 {
 }
 
 /// Pieces that decoders have reason to stumble over.
-const PIECES: [&str; 22] = [
+const PIECES: [&str; 24] = [
     "null",
     "true",
     "-1",
@@ -41,6 +42,8 @@ const PIECES: [&str; 22] = [
     "99999999999999999999",
     "tool_result",
     "\"parentUuid\":null",
+    "attachment://x",
+    "\"parentId\":\"1\"",
 ];
 
 /// Damages a text in a few places.
@@ -216,10 +219,36 @@ fn transcripts() -> Vec<String> {
     seeds
 }
 
+/// What other programs leave behind that we write nothing for.
+fn of_others() -> Vec<String> {
+    let log: Value = serde_json::from_str(others::INSPECT).unwrap();
+    let samples: Vec<Value> = log["samples"].as_array().unwrap().iter().map(without_events).collect();
+    let log =
+        json!({"version": 2, "status": "success", "eval": {"model": "anthropic/claude-opus-5-5"}, "samples": samples});
+    let own = [others::trajectory(), others::trajectory_in_words(), others::results(), crate::pi::session()];
+    own.into_iter().chain([log.to_string(), samples[0].to_string()]).collect()
+}
+
+/// A sample of which everything is read, so that damage hits what is.
+fn without_events(sample: &Value) -> Value {
+    let mut sample = sample.clone();
+    let unread = ["events", "events_data", "output", "model_usage"];
+    sample.as_object_mut().unwrap().retain(|name, _| !unread.contains(&name.as_str()));
+    sample
+}
+
 #[test]
 fn transcripts_survive_damage() {
-    let (seeds, mut dice) = (transcripts(), Dice::new(5));
-    for seed in &seeds {
+    survive_damage(&transcripts(), Dice::new(5));
+}
+
+#[test]
+fn what_benchmarks_and_pi_leave_behind_survives_damage() {
+    survive_damage(&of_others(), Dice::new(17));
+}
+
+fn survive_damage(seeds: &[String], mut dice: Dice) {
+    for seed in seeds {
         let read = transcript::read(seed).unwrap_or_else(|error| panic!("{error}\n{seed}"));
         assert!(read.iter().any(|it| !it.entries.is_empty()), "{seed}");
     }

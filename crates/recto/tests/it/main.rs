@@ -2,6 +2,7 @@
 #![cfg(test)]
 
 mod accepted;
+mod across;
 mod anthropic;
 mod blocks;
 mod calibration;
@@ -40,9 +41,11 @@ mod nexus;
 mod notes;
 mod ollama;
 mod outline;
+mod others;
 mod partial;
 mod passes;
 mod pays;
+mod pi;
 mod plan;
 mod policies;
 mod python_types;
@@ -58,4 +61,5 @@ mod targets;
 mod tidy;
 mod tokens;
 mod tool_use;
+mod twins;
 mod wire;

@@ -16,7 +16,7 @@ const ORIGINAL: &str = "39: path a.txt";
 /// The last answer.
 const LAST: &str = "ANSWER-7. That is all.";
 /// A policy that leaves results of some tools out as soon as they were seen, and never what was asked back.
-const AT_ONCE: &str = r#"
+pub(super) const AT_ONCE: &str = r#"
 schema_version = 1
 name = "at_once"
 apply = "immediately"

@@ -4,8 +4,7 @@ use super::PROVIDER;
 use crate::entry::{Arguments, Call, Entry, Media, Part, Piece, Reasoning, Role, Text, ToolResult};
 use crate::error::Error;
 use crate::wire::base64;
-use crate::wire::fielded::Fielded;
-use crate::wire::json::{Fields, Source};
+use crate::wire::json::{Fielded, Fields, Source};
 use crate::wire::media::shortened;
 use crate::wire::{Wire, kept};
 use serde_json::value::RawValue;
@@ -160,7 +159,7 @@ fn call(block: &mut Fielded<'_, '_>) -> Result<Call, Error> {
 /// A picture or document; `None` if no part can hold its source.
 fn media(kind: &str, block: &mut Fielded<'_, '_>) -> Result<Option<Part>, Error> {
     let Some(raw) = block.fields.get("source").copied() else {
-        return Err(block.source.refuse(block.raw, format!("{}: a block without \"source\"", block.here)));
+        return Err(block.source.refuse(block.raw, format!("{} has no \"source\"", block.here)));
     };
     let mut source = Fielded::of(block.source, raw, &format!("{}.source", block.here))?;
     let is_document = kind == "document";

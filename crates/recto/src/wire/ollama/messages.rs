@@ -2,9 +2,8 @@
 
 use crate::entry::{Arguments, Call, Entry, Media, Part, Piece, Reasoning, Role, Text, ToolResult};
 use crate::error::Error;
-use crate::wire::fielded::Fielded;
 use crate::wire::ids::Awaited;
-use crate::wire::json::Source;
+use crate::wire::json::{Fielded, Source};
 use crate::wire::{Wire, kept};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};

@@ -119,7 +119,22 @@ fn is_nothing(raw: &RawValue) -> bool {
 }
 
 fn entry(source: &Source<'_>, raw: &RawValue, at: usize, whose: For) -> Result<Read, Error> {
-    let mut fields: Fields<'_> = source.read(raw, &format!("messages[{at}]"))?;
+    let fields: Fields<'_> = source.read(raw, &format!("messages[{at}]"))?;
+    of_fields(source, raw, fields, at, whose)
+}
+
+/// Reads a message of somebody's file whose fields were put right; `raw` is all of it.
+pub(crate) fn message(source: &Source<'_>, raw: &RawValue, fields: Fields<'_>, at: usize) -> Result<Entry, Error> {
+    Ok(of_fields(source, raw, fields, at, For::File)?.entry)
+}
+
+fn of_fields(
+    source: &Source<'_>,
+    raw: &RawValue,
+    mut fields: Fields<'_>,
+    at: usize,
+    whose: For,
+) -> Result<Read, Error> {
     let role = role(source, raw, &mut fields, at)?;
     let content = fields.remove("content");
     let mut parts = Parts::default();
