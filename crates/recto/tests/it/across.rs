@@ -72,6 +72,7 @@ fn answered(wire: Wire, says: &[Says], streams: bool) -> String {
                 "messages": [{"role": "user", "content": [
                     {"type": "text", "text": text, "cache_control": {"type": "ephemeral"}}]}]}),
         ),
+        Wire::Gemini | Wire::Ollama => unreachable!("no client is heard in {wire}"),
     };
     if wire == Wire::OpenaiChat && streams {
         body["stream_options"] = json!({"include_usage": true});

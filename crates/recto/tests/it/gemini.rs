@@ -19,7 +19,9 @@ fn target(name: &str) -> Target {
 
 fn written(entries: impl IntoIterator<Item = Entry>, name: &str) -> String {
     let mut log = Log::counted_by(Tokenizer::Chars4);
-    entries.into_iter().for_each(|entry| drop(log.append(entry).unwrap()));
+    for entry in entries {
+        log.append(entry).unwrap();
+    }
     let (reader, policy, target) = (Reader::new("main"), Policy::none(), target(name));
     let page = compile_once(&Request::new(&log, &reader, &policy, &target)).unwrap().page;
     String::from_utf8(gemini::encode(&page, &target)).unwrap()
@@ -120,7 +122,9 @@ fn signatures_go_back_on_the_parts_they_came_on() {
     // Another provider's model gets none of it, and the receipt's page still says everything else.
     let entries = gemini::decode(&body.to_string()).unwrap().entries;
     let mut log = Log::counted_by(Tokenizer::Chars4);
-    entries.into_iter().for_each(|entry| drop(log.append(entry).unwrap()));
+    for entry in entries {
+        log.append(entry).unwrap();
+    }
     let (reader, policy, other) = (Reader::new("main"), Policy::none(), target("claude-opus-5-5"));
     let page = compile_once(&Request::new(&log, &reader, &policy, &other)).unwrap().page;
     let told = String::from_utf8(Wire::Anthropic.encode(&page, &other)).unwrap();

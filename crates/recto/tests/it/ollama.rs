@@ -14,7 +14,9 @@ use serde_json::{Map, Value, json};
 
 fn page(entries: impl IntoIterator<Item = Entry>, target: &Target) -> Page {
     let mut log = Log::counted_by(Tokenizer::Chars4);
-    entries.into_iter().for_each(|entry| drop(log.append(entry).unwrap()));
+    for entry in entries {
+        log.append(entry).unwrap();
+    }
     let (reader, policy) = (Reader::new("main"), Policy::none());
     compile_once(&Request::new(&log, &reader, &policy, target)).unwrap().page
 }

@@ -137,6 +137,8 @@ fn path(wire: Wire) -> &'static str {
         Wire::OpenaiChat => "chat/completions",
         Wire::OpenaiResponses => "responses",
         Wire::Anthropic => "messages",
+        // What is wished for can't be told in these; see `Wishes`.
+        Wire::Gemini | Wire::Ollama => "",
     }
 }
 
@@ -173,7 +175,9 @@ impl Cross {
         let key = given.get(API_KEY).and_then(|value| value.to_str().ok()).or(bearer).filter(|_| passes);
         let (name, key) = match self.spoken {
             Wire::Anthropic => (API_KEY, key.map(str::to_string)),
-            Wire::OpenaiChat | Wire::OpenaiResponses => (AUTHORIZATION, key.map(|key| format!("Bearer {key}"))),
+            Wire::OpenaiChat | Wire::OpenaiResponses | Wire::Gemini | Wire::Ollama => {
+                (AUTHORIZATION, key.map(|key| format!("Bearer {key}")))
+            }
         };
         if let Some(mut value) = key.and_then(|key| HeaderValue::try_from(key).ok()) {
             value.set_sensitive(true);

@@ -32,6 +32,7 @@ fn functions(from: Wire) -> Value {
         Wire::OpenaiChat => json!([{"type": "function", "function": {"name": "look", "parameters": schema}}]),
         Wire::OpenaiResponses => json!([{"type": "function", "name": "look", "parameters": schema}]),
         Wire::Anthropic => json!([{"name": "look", "input_schema": schema}]),
+        Wire::Gemini | Wire::Ollama => unreachable!("no client is heard in {from}"),
     }
 }
 
