@@ -69,7 +69,7 @@ impl<S: Store> Asked<S> {
                 "the key of a client of another format is not sent to {name:?}; hint: set {variable} where recto serve \
                  runs, or say client_key = \"pass\" under [upstream.{name}] if clients have keys for it"
             );
-            return Err(Refused { status: StatusCode::UNAUTHORIZED, kind: "no_key", message });
+            return Err(Refused { status: StatusCode::FORBIDDEN, kind: "upstream_key", message });
         }
         let refused = |why: &recto::Error| {
             let hint = why.hint().map_or(String::new(), |hint| format!("; hint: {hint}"));
