@@ -274,7 +274,7 @@ fn what_other_programs_leave_behind_is_known_by_what_it_holds() {
         assert_eq!(counts(&imported).iter().map(|(name, ..)| *name).collect::<Vec<_>>(), *names, "{file}");
         // The order of the file is that of the list, and each can be named to the other commands.
         for name in names {
-            mentions(&succeeds(&["explain", file, "--conversation", name]).stdout, &["entry"]);
+            mentions(&succeeds(&["explain", file, "--conversation", name]).stdout, &["fate", "#0"]);
             succeeds(&["convert", file, "--conversation", name, "--to", "anthropic"]);
         }
         mentions(&succeeds(&["replay", file]).stdout, &[&names[0]]);
