@@ -263,11 +263,7 @@ pub trait Store: Send + Sync + 'static {
     ) -> impl Future<Output = Result<Indexed, Error>> + Send;
 
     /// Returns how far the index has come.
-    fn indexed(
-        &self,
-        tenant: &Tenant,
-        id: &ConversationId,
-    ) -> impl Future<Output = Result<Indexed, Error>> + Send;
+    fn indexed(&self, tenant: &Tenant, id: &ConversationId) -> impl Future<Output = Result<Indexed, Error>> + Send;
 
     /// Finds entries by terms, for each the newest first and at most so many.
     fn postings(

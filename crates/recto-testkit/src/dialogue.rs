@@ -85,7 +85,11 @@ impl Dialogue {
 
 /// Returns what a message says.
 pub fn said(entry: &Entry) -> &str {
-    entry.parts.iter().find_map(|part| if let Part::Text { text } = part { Some(text.trim()) } else { None }).unwrap_or("")
+    entry
+        .parts
+        .iter()
+        .find_map(|part| if let Part::Text { text } = part { Some(text.trim()) } else { None })
+        .unwrap_or("")
 }
 
 /// Returns the dialogues with questions, or says loudly that the test is skipped.

@@ -63,7 +63,7 @@ fn ordinary() -> Vec<(&'static str, f64, f64)> {
     black_box(Tokenizer::O200k.count("warm"));
     let mut sums = [0.0; 3];
     for text in &texts {
-        let mut times = [const { Vec::new() }; 3];
+        let mut times: [Vec<Duration>; 3] = Default::default();
         for _ in 0..ROUNDS {
             times[0].push(time(|| {
                 black_box(Tokenizer::O200k.count(text));

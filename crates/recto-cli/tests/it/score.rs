@@ -107,7 +107,19 @@ fn the_pages_of_questions_are_read_by_the_score_of_recall() {
     let all = std::fs::read_to_string(&files[0]).unwrap();
     let data = folder.file("locomo.jsonl", all.lines().next().unwrap());
     let out = folder.at("found.jsonl");
-    succeeds(&["replay", "--questions", &data, "--for", "eval", "--budget", "4000", "--budget", "8000", "--pages", &out]);
+    succeeds(&[
+        "replay",
+        "--questions",
+        &data,
+        "--for",
+        "eval",
+        "--budget",
+        "4000",
+        "--budget",
+        "8000",
+        "--pages",
+        &out,
+    ]);
     let (is_whole, table, figures) = recalled(&script, &out, &data);
     assert!(is_whole && figures.len() == 2, "a page is missing or too long: {table}");
     for ([budget, evidence, complete], expected) in figures.into_iter().zip([(4_000.0, 0.85), (8_000.0, 0.92)]) {

@@ -236,7 +236,8 @@ fn an_index_what_it_brings_back_and_an_error_hold_no_secret() {
         let mut recalling = call(everywhere());
         let limit = TokenLimit { tokens: Tokens(100), slack: Tokens(0), grain: Grain::Exchange };
         let recall = Recall { budget: Tokens(1_000), within: Within::Conversation };
-        recalling.policy = Policy::named("recalling").redacting(everywhere()).then(limit).recalling(recall).immediately();
+        recalling.policy =
+            Policy::named("recalling").redacting(everywhere()).then(limit).recalling(recall).immediately();
         recalling.input = Some(Entry::user(format!("Which line has {}?", canary())));
         let compiled = engine.preview(&at(), &recalling).await.unwrap();
         let page = format!("{:?}", compiled.page);

@@ -63,7 +63,10 @@ mod tests {
     #[test]
     fn the_lists_are_in_order() {
         for line in include_str!("../../data/kin.txt").lines() {
-            assert!(line.split_once(": ").is_some_and(|(names, things)| !names.is_empty() && !things.is_empty()), "{line}");
+            assert!(
+                line.split_once(": ").is_some_and(|(names, things)| !names.is_empty() && !things.is_empty()),
+                "{line}"
+            );
         }
         let mut forms = Vec::new();
         for line in include_str!("../../data/forms.txt").lines() {

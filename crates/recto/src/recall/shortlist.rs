@@ -87,7 +87,8 @@ impl Sought {
 pub fn shortlist(sought: &Sought, standing: &[Standing], texts: u64, head: Seq, most: usize) -> Shortlist {
     let of: HashMap<String, &Standing> = sought.terms().into_iter().zip(standing).collect();
     let speaker = speaker(sought, &of);
-    let is_name = |term: &String| sought.names.iter().any(|name| is_there(&of, &spoken_by(name)) && stem(name) == *term);
+    let is_name =
+        |term: &String| sought.names.iter().any(|name| is_there(&of, &spoken_by(name)) && stem(name) == *term);
     let common = commonness(&of, texts, head);
     let mut covered: HashMap<u64, f64> = HashMap::new();
     let mut total = 0.0;
@@ -143,13 +144,7 @@ fn commonness(of: &HashMap<String, &Standing>, texts: u64, head: Seq) -> Commonn
 }
 
 /// Adds what a term covers, or those akin to it: of each place the best that stands around it.
-fn cover(
-    of: &HashMap<String, &Standing>,
-    term: &str,
-    akin: &[String],
-    weight: f64,
-    covered: &mut HashMap<u64, f64>,
-) {
+fn cover(of: &HashMap<String, &Standing>, term: &str, akin: &[String], weight: f64, covered: &mut HashMap<u64, f64>) {
     let mut nearest: HashMap<u64, f64> = HashMap::new();
     let akin = akin.iter().map(|akin| (&**akin, AKIN));
     for (term, counts) in std::iter::once((term, 1.0)).chain(akin) {

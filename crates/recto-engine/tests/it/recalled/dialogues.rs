@@ -13,6 +13,7 @@ const EVERY: usize = 8;
 const BATCH: usize = 1_000;
 
 #[tokio::test]
+#[expect(clippy::print_stderr, reason = "figures are there to be read")]
 async fn an_index_brings_back_what_a_whole_reading_would() {
     let test = "an_index_brings_back_what_a_whole_reading_would";
     let Some(all) = dialogues(test).and_then(|dialogues| in_turns(&dialogues, test)) else { return };
@@ -31,6 +32,7 @@ async fn an_index_brings_back_what_a_whole_reading_would() {
             assert!(text.len() as u64 / 4 > budget * 3 / 4, "{}: {} bytes", question.words, text.len());
             found.look(&all, question, &text);
         }
+        eprintln!("{budget}: {:.4} of {}, {:.4} complete", found.share(), found.evidence.1, found.complete());
         assert!(found.share() >= least, "{budget}: {:.4} of {}", found.share(), found.evidence.1);
     }
 }

@@ -31,12 +31,14 @@ fn every() -> usize {
     if std::env::var_os("RECTO_LONG").is_some() { 1 } else { EVERY }
 }
 
-/// Checks that so much evidence comes back at each budget.
+/// Checks that so much evidence comes back at each budget, and says how much, for docs/recall.md.
 #[track_caller]
+#[expect(clippy::print_stderr, reason = "figures are there to be read")]
 fn check(dialogues: &[Dialogue], every: usize, bounds: [(u64, f64); 2]) {
     for (budget, least) in bounds {
         let mut found = Found::default();
         dialogues.iter().for_each(|dialogue| ask(dialogue, budget, every, &mut found));
+        eprintln!("{budget}: {:.4} of {}, {:.4} complete", found.share(), found.evidence.1, found.complete());
         assert!(found.share() >= least, "{budget}: {:.4} of {}", found.share(), found.evidence.1);
     }
 }
