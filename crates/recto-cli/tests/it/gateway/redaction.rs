@@ -201,3 +201,17 @@ fn a_placeholder_that_a_model_says_goes_to_the_client_as_it_is() {
     assert!(call.contains("[secret:github_token#k7q2m]"), "{call}");
     world.stop();
 }
+
+#[test]
+fn a_body_that_is_no_text_is_refused_where_something_may_have_to_be_redacted() {
+    for policy in ["guarded.toml", "none"] {
+        let mut world = world(policy);
+        let answer = Client::of(&world).sends(path(Wire::OpenaiChat), [b'{', 0xff, 0xfe]).whole();
+        let asked = world.fake.log().len();
+        match policy {
+            "none" => assert_eq!(asked, 1, "its provider says what is wrong with it"),
+            _ => assert_eq!((answer.status, asked), (400, 0), "{}", answer.text()),
+        }
+        world.stop();
+    }
+}
