@@ -2,6 +2,7 @@
 
 use super::offer::Offer;
 use super::{Asked, Refused, Server, failed, store_failed};
+use crate::config::is_alike;
 use crate::server::auth::Caller;
 use crate::server::error::refusal;
 use axum::body::{Body, Bytes};
@@ -43,13 +44,17 @@ pub(in crate::server) async fn count_tokens<S: Store>(
     };
     let body = if text == came { asked.body.clone() } else { text.clone().into() };
     let answered = match asked.upstream(Some(&model)) {
-        Ok(upstream) => asked.send(&upstream, "messages/count_tokens", Method::POST, body, Repeat::WhenUnreached).await,
+        // Nobody else counts for clients of this format.
+        Ok(upstream) if !is_alike(asked.wire, upstream.wire()) => None,
+        Ok(upstream) => {
+            Some(asked.send(&upstream, "messages/count_tokens", Method::POST, body, Repeat::WhenUnreached).await)
+        }
         Err(refused) => return refused.told(asked.wire),
     };
     let error = match answered {
-        Ok(response) if !ABSENT.contains(&response.status()) => return passed(asked.wire, response).await,
-        Ok(_) => None,
-        Err(error) => Some(error),
+        Some(Ok(response)) if !ABSENT.contains(&response.status()) => return passed(asked.wire, response).await,
+        Some(Ok(_)) | None => None,
+        Some(Err(error)) => Some(error),
     };
     let target = asked.server.gateway.calls.target(&model, asked.wire, &asked.server.config);
     match counted(&text, &target) {
@@ -84,7 +89,7 @@ pub(in crate::server) async fn models<S: Store>(
 ) -> Response {
     let wire = if headers.contains_key("anthropic-version") { Wire::Anthropic } else { Wire::OpenaiChat };
     let asked = Asked { server, caller, wire, uri, headers, body: Bytes::new() };
-    let upstream = match asked.upstream(id.as_deref()) {
+    let upstream = match asked.upstream_alike(id.as_deref()) {
         Ok(upstream) => upstream,
         Err(refused) => return refused.told(asked.wire),
     };
