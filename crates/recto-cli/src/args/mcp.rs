@@ -9,8 +9,8 @@ Examples:
   codex mcp add recto -- recto mcp
   recto mcp --store team.db
 
-It speaks the Model Context Protocol on stdin and stdout, until stdin ends. An agent's program starts
-it; docs/mcp.md has the lines for its configuration. `recto serve` offers the same at /mcp.
+It speaks the Model Context Protocol on stdin and stdout, until stdin ends. An agent's program
+starts it; docs/mcp.md has the lines for its configuration. `recto serve` offers the same at /mcp.
 
 Its tools change nothing, and their answers hold no secrets:
   list     the conversations that are kept
