@@ -185,7 +185,8 @@ fn list(source: &Source<'_>, record: &RawValue, wire: Wire) -> Result<Conversati
             Ok(Conversation { entries: openai_chat::messages(source, record)?, ..Conversation::default() })
         }
         Wire::OpenaiResponses => within(source, record, "{\"input\":", wire),
-        Wire::Anthropic => within(source, record, "{\"messages\":", wire),
+        Wire::Anthropic | Wire::Ollama => within(source, record, "{\"messages\":", wire),
+        Wire::Gemini => within(source, record, "{\"contents\":", wire),
     }
 }
 

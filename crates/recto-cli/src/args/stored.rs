@@ -70,7 +70,8 @@ Calls are recorded by hosts that use the engine; a conversation that was only im
 With --json one object is printed:
   conversation, reader
   calls    for each: turn, at (milliseconds since 1970), totals: what its page came to, reported:
-           the tokens that its provider counted, and ticket
+           the tokens that its provider counted, provider: whose session it went on with, if one
+           remembers, and ticket
   more     whether there are more after these";
 
 pub(super) const EXPAND_AFTER_HELP: &str = "\

@@ -12,10 +12,12 @@ use std::fmt;
 use std::path::Path;
 use std::time::Duration;
 
-/// What is there without any file: its name, its URL, its format, and the variable with its key.
-const BUILT_IN: [(&str, &str, Wire, &str); 2] = [
-    ("openai", "https://api.openai.com/v1", Wire::OpenaiResponses, "OPENAI_API_KEY"),
-    ("anthropic", "https://api.anthropic.com", Wire::Anthropic, "ANTHROPIC_API_KEY"),
+/// What is there without any file: its name, its URL, its format, and the variable with its key, if it wants one.
+const BUILT_IN: [(&str, &str, Wire, Option<&str>); 4] = [
+    ("openai", "https://api.openai.com/v1", Wire::OpenaiResponses, Some("OPENAI_API_KEY")),
+    ("anthropic", "https://api.anthropic.com", Wire::Anthropic, Some("ANTHROPIC_API_KEY")),
+    ("google", "https://generativelanguage.googleapis.com/v1beta", Wire::Gemini, Some("GEMINI_API_KEY")),
+    ("ollama", "http://localhost:11434", Wire::Ollama, None),
 ];
 
 /// What is said about one provider.
@@ -187,7 +189,7 @@ impl Config {
         let built_in = BUILT_IN.map(|(name, url, wire, key_env)| UpstreamLayer {
             url: set(url),
             wire: Some(Set { value: wire, origin: Origin::Default }),
-            key_env: set(key_env),
+            key_env: key_env.and_then(set),
             ..UpstreamLayer::named(Set { value: name.into(), origin: Origin::Default })
         });
         UpstreamLayer::all_over(self.layer.upstreams.clone(), built_in.into())
@@ -327,6 +329,11 @@ mod tests {
         assert_eq!(answers(&config, "gpt-4.1"), "home");
         assert_eq!(answers(&config, "gpt-4o"), "openai");
         assert_eq!(answers(&config, "deepseek-v4-pro"), "deepseek");
+        let gemini = config.upstream_layer_for(&target("gemini-3.8-flash")).unwrap().settings();
+        assert_eq!(
+            (&*gemini.name, gemini.wire, gemini.key_env.as_deref()),
+            ("google", Wire::Gemini, Some("GEMINI_API_KEY"))
+        );
         assert_eq!(answers(&config, "nobody"), "no upstream answers for model \"nobody\"");
         let upstream = config.upstream_for(&target("gpt-4o")).unwrap();
         assert_eq!(upstream.wire(), Wire::OpenaiResponses, "what a file leaves out is built in");
@@ -368,7 +375,7 @@ mod tests {
         assert!(!format!("{:?}", config.layer.upstreams).contains("secret-value"));
         assert_eq!((settings.ca, settings.plain_http), (Some(PathBuf::from("own.pem")), true));
         assert_eq!(settings.key_env.as_deref(), Some("OPENAI_API_KEY"));
-        assert_eq!(config.upstreams().len(), 2);
+        assert_eq!(config.upstreams().len(), 4);
     }
 
     #[test]
@@ -403,7 +410,7 @@ mod tests {
         let layer: Layer = nearer.layer.over(farther.layer);
         let all = Config { layer, ..Config::default() }.upstreams();
         let names: Vec<&str> = all.iter().map(|it| it.name.value.as_str()).collect();
-        assert_eq!(names, ["a", "openai", "b", "anthropic"]);
+        assert_eq!(names, ["a", "openai", "b", "anthropic", "google", "ollama"]);
         let openai = all[1].settings();
         assert_eq!((openai.retries_max, openai.key_env.as_deref()), (1, Some("FAR")));
     }

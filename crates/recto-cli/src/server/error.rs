@@ -36,7 +36,7 @@ impl From<Wire> for Envelope {
     fn from(wire: Wire) -> Envelope {
         match wire {
             Wire::Anthropic => Envelope::Anthropic,
-            Wire::OpenaiChat | Wire::OpenaiResponses => Envelope::Openai,
+            Wire::OpenaiChat | Wire::OpenaiResponses | Wire::Gemini | Wire::Ollama => Envelope::Openai,
         }
     }
 }

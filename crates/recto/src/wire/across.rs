@@ -100,19 +100,20 @@ pub struct Across {
 }
 
 impl Across {
-    /// Returns one for an answer in one wire to a client of another, who has offered tools of these names.
-    pub fn new<'n>(from: Wire, to: Wire, telling: Telling, tools: impl IntoIterator<Item = &'n str>) -> Across {
+    /// Returns one for an answer in one wire to a client of another, who has offered tools of these names. Fails for wires
+    /// that are not carried over.
+    pub fn new<'n>(
+        from: Wire,
+        to: Wire,
+        telling: Telling,
+        tools: impl IntoIterator<Item = &'n str>,
+    ) -> Result<Across, Error> {
+        let hear = Hear::of(from).ok_or_else(|| unheard(from))?;
+        let tell = Tell::of(to, telling).ok_or_else(|| unheard(to))?;
         let renamed = tools.into_iter().map(|name| (tool_name(name), name));
         let renamed = renamed.filter(|(told, name)| told != name).map(|(told, name)| (told.into(), name.into()));
-        Across {
-            to,
-            reader: sse::Reader::default(),
-            hear: Hear::of(from),
-            tell: Tell::of(to, telling),
-            telling,
-            renamed: renamed.collect(),
-            left_out: BTreeSet::new(),
-        }
+        let (reader, left_out) = (sse::Reader::default(), BTreeSet::new());
+        Ok(Across { to, reader, hear, tell, telling, renamed: renamed.collect(), left_out })
     }
 
     /// Takes a piece of the provider's stream, and returns what goes to the client now. Fails where it can't be read, or
@@ -158,7 +159,7 @@ impl Across {
     pub fn whole(&mut self, reply: &Reply) -> Vec<u8> {
         let (entry, left_out) = shown(self.to, &reply.entry);
         self.left_out.extend(left_out);
-        tell::whole(self.to, self.telling, &Reply { entry, ..reply.clone() })
+        self.tell.whole(self.telling, &Reply { entry, ..reply.clone() })
     }
 
     /// Returns a reply with its tools called as the client calls them.
@@ -184,6 +185,12 @@ impl Across {
     }
 }
 
+/// Why a wire is not carried over to another or from one.
+fn unheard(wire: Wire) -> Error {
+    Error::input(format!("{wire} is not carried over to another format"))
+        .hinting("its server has an address for OpenAI's Chat Completions, too: name that, with wire = \"openai_chat\"")
+}
+
 /// Returns a reply as a client of a format is shown it, whatever format it came in, and sends it back; and what is left
 /// out of it.
 pub fn shown(to: Wire, reply: &Entry) -> (Entry, BTreeSet<&'static str>) {
@@ -199,7 +206,7 @@ pub fn shown(to: Wire, reply: &Entry) -> (Entry, BTreeSet<&'static str>) {
                 }
                 match to {
                     Wire::Anthropic => drop(left_out.insert(REASONING)),
-                    Wire::OpenaiChat | Wire::OpenaiResponses => {
+                    _ => {
                         let text = thought.text.clone();
                         parts.push(Part::Reasoning(Reasoning { text, ..Reasoning::default() }));
                     }

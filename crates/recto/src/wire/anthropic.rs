@@ -1,6 +1,5 @@
 //! Anthropic Messages: `POST /v1/messages`.
 
-mod base64;
 mod blocks;
 mod decode;
 mod encode;
@@ -22,8 +21,6 @@ pub use validate::validate;
 
 /// The name that entries and parts carry for this provider.
 pub(crate) const PROVIDER: &str = "anthropic";
-/// The key of this wire's fields in an entry's `extra`.
-const WIRE: &str = "anthropic";
 /// The most cache marks in a request.
 const MARKS_MAX: usize = 4;
 /// The most pictures in a request.

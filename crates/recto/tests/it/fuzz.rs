@@ -5,9 +5,8 @@ use recto::entry::Millis;
 use recto::format::ResponseFormat;
 use recto::target::Catalogue;
 use recto::tool::{Tool, Tools};
-use recto::wire::sse;
 use recto::{Entry, Log, Policy, Reader, Request, Target, Tokenizer, Wire, compile_once, transcript};
-use recto_testkit::fake::{Incoming, Provider, Reply, Settings};
+use recto_testkit::fake::{Api, Incoming, Provider, Reply, Settings};
 use recto_testkit::mixed::{self, Dice};
 use serde_json::{Value, json};
 
@@ -89,9 +88,9 @@ fn usable(entries: Vec<Entry>, tools: Vec<recto::entry::Text>, dice: &mut Dice) 
             return;
         }
     }
-    let name = *dice.pick(&["gpt-4o", "gpt-6-sol", "claude-opus-5-5", "claude-haiku-4-5"]);
-    let (reader, policy, target) =
-        (Reader::new("main"), Policy::none(), Target::named(name).unwrap().with_window(None));
+    let name = *dice.pick(&["gpt-4o", "gpt-6-sol", "claude-opus-5-5", "claude-haiku-4-5", "gemini-3.8-flash", "qwen3"]);
+    let target = Target::named(name).unwrap_or_else(|| mixed::at_home(name)).with_window(None);
+    let (reader, policy) = (Reader::new("main"), Policy::none());
     let tools = Tools::counted(tools, &Tokenizer::Chars4);
     let is_good = |tool: &Tool| tool.function.is_some();
     let tools = Some(&tools).filter(|tools| !tools.list().is_empty() && tools.list().iter().all(is_good));
@@ -111,12 +110,7 @@ fn usable(entries: Vec<Entry>, tools: Vec<recto::entry::Text>, dice: &mut Dice) 
 
 /// Bodies, whole replies and streams of a wire, from a provider that speaks it.
 fn seeds(wire: Wire) -> (Vec<String>, Vec<String>, Vec<String>) {
-    let (path, model) = match wire {
-        Wire::OpenaiChat => ("/v1/chat/completions", "gpt-4o"),
-        Wire::OpenaiResponses => ("/v1/responses", "gpt-6-sol"),
-        Wire::Anthropic => ("/v1/messages", "claude-opus-5-5"),
-    };
-    let (mut dice, target) = (Dice::new(7), Target::named(model).unwrap().with_window(None));
+    let (mut dice, target) = (Dice::new(7), crate::chain::target(wire));
     let (mut bodies, mut replies, mut streams) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..12 {
         let mut log = Log::counted_by(Tokenizer::Chars4);
@@ -131,11 +125,11 @@ fn seeds(wire: Wire) -> (Vec<String>, Vec<String>, Vec<String>) {
         let body = String::from_utf8(wire.encode(&page, &target)).unwrap();
         for stream in [false, true] {
             let mut value: Value = serde_json::from_str(&body).unwrap();
-            value["stream"] = json!(stream);
+            Api::of(wire).ask_for(&mut value, stream);
             let mut provider = Provider::new(Settings::default());
             let reply = Reply::default().thinking("hm").text("I look, \u{e4}h.").call("look", "{\"a\":[1,2]}");
             provider.push(reply);
-            let answer = provider.answer(&Incoming::post(path, &value));
+            let answer = provider.answer(&Incoming::post(&Api::of(wire).path(&target.name, stream), &value));
             assert_eq!(answer.status, 200, "{}", answer.text());
             if stream { streams.push(answer.text()) } else { replies.push(answer.text()) }
         }
@@ -145,13 +139,11 @@ fn seeds(wire: Wire) -> (Vec<String>, Vec<String>, Vec<String>) {
 }
 
 fn read_stream(wire: Wire, text: &str, dice: &mut Dice) {
-    let (mut reader, mut stream) = (sse::Reader::default(), wire.stream());
+    let mut stream = wire.stream();
     let size = 1 + dice.below(100);
-    for bytes in text.as_bytes().chunks(size) {
-        for event in reader.push(bytes).expect("it is short") {
-            if stream.event(&event.data).is_err() {
-                break;
-            }
+    for event in crate::chain::events(wire, text.as_bytes().chunks(size)) {
+        if stream.event(&event).is_err() {
+            break;
         }
     }
     if let Ok(reply) = stream.finish() {
@@ -185,6 +177,16 @@ fn chat_survives_damage() {
 #[test]
 fn responses_survives_damage() {
     wire_survives(Wire::OpenaiResponses);
+}
+
+#[test]
+fn gemini_survives_damage() {
+    wire_survives(Wire::Gemini);
+}
+
+#[test]
+fn ollama_survives_damage() {
+    wire_survives(Wire::Ollama);
 }
 
 #[test]

@@ -69,7 +69,7 @@ impl<S: Store> Asked<S> {
                 "the key of a client of another format is not sent to {name:?}; hint: set {variable} where recto serve \
                  runs, or say client_key = \"pass\" under [upstream.{name}] if clients have keys for it"
             );
-            return Err(Refused { status: StatusCode::UNAUTHORIZED, kind: "no_key", message });
+            return Err(Refused { status: StatusCode::FORBIDDEN, kind: "upstream_key", message });
         }
         let refused = |why: &recto::Error| {
             let hint = why.hint().map_or(String::new(), |hint| format!("; hint: {hint}"));
@@ -87,7 +87,7 @@ impl<S: Store> Asked<S> {
         let tools: Vec<&RawValue> =
             incoming.outline.tools.and_then(|raw| serde_json::from_str(raw).ok()).unwrap_or_default();
         let tools: Vec<Tool> = tools.into_iter().map(|tool| Tool::parse(tool.get())).collect();
-        let across = Across::new(spoken, told, telling, tools.iter().map(Tool::name));
+        let across = Across::new(spoken, told, telling, tools.iter().map(Tool::name)).map_err(|why| refused(&why))?;
         let metrics = &self.server.metrics;
         metrics.crossed.count();
         wishes.dropped.iter().for_each(|_| metrics.left_out.count());
@@ -137,6 +137,8 @@ fn path(wire: Wire) -> &'static str {
         Wire::OpenaiChat => "chat/completions",
         Wire::OpenaiResponses => "responses",
         Wire::Anthropic => "messages",
+        // What is wished for can't be told in these; see `Wishes`.
+        Wire::Gemini | Wire::Ollama => "",
     }
 }
 
@@ -173,7 +175,9 @@ impl Cross {
         let key = given.get(API_KEY).and_then(|value| value.to_str().ok()).or(bearer).filter(|_| passes);
         let (name, key) = match self.spoken {
             Wire::Anthropic => (API_KEY, key.map(str::to_string)),
-            Wire::OpenaiChat | Wire::OpenaiResponses => (AUTHORIZATION, key.map(|key| format!("Bearer {key}"))),
+            Wire::OpenaiChat | Wire::OpenaiResponses | Wire::Gemini | Wire::Ollama => {
+                (AUTHORIZATION, key.map(|key| format!("Bearer {key}")))
+            }
         };
         if let Some(mut value) = key.and_then(|key| HeaderValue::try_from(key).ok()) {
             value.set_sensitive(true);

@@ -495,6 +495,7 @@ impl Heard {
             Wire::OpenaiResponses => {
                 is_named(&["response.completed", "response.incomplete", "response.failed", "error"])
             }
+            Wire::Gemini | Wire::Ollama => false,
         }
     }
 }

@@ -8,9 +8,10 @@ use std::process::{Command, Output};
 
 /// What starts it, wherever it was installed.
 const START: &str = "from schemathesis.cli import schemathesis; schemathesis()";
-/// How long it may look, in seconds, and how long with `RECTO_LONG`.
-const SECONDS: &str = "40";
-const SECONDS_LONG: &str = "600";
+/// How much it tries: every edge of every field once, and a few requests more of each route.
+const USUAL: [&str; 4] = ["--phases", "coverage,fuzzing", "--max-examples", "4"];
+/// With `RECTO_LONG`, until ten minutes are over, and also requests that go on from what others answered.
+const LONG: [&str; 4] = ["--phases", "coverage,fuzzing,stateful", "--max-time", "600"];
 /// No 5xx, and nothing that is not described: no status, type, header or body.
 const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,\
                       response_headers_conformance,response_schema_conformance";
@@ -41,17 +42,16 @@ fn whatever_is_asked_is_answered_as_it_is_described() {
         live.talk(name, "words", 3);
         live.post(&format!("/conversations/{name}/readers/main/pins"), json!({"first": 0, "last": 0}));
     }
-    let long = std::env::var_os("RECTO_LONG").is_some();
-    let seconds = if long { SECONDS_LONG } else { SECONDS };
+    let much = if std::env::var_os("RECTO_LONG").is_some() { LONG } else { USUAL };
     let url = format!("{}/openapi.json", live.url());
     // Streams don't end by themselves; other tests hear them.
     let streams = ["--exclude-operation-id", "readerEvents", "--exclude-operation-id", "tenantEvents"];
-    let how = [&*url, "--max-time", seconds, "--seed", "1", "--workers", "2", "--continue-on-failure"];
-    let Some(output) = run(&live, &[&how[..], &streams].concat()) else { return };
+    let how = [&*url, "--seed", "1", "--workers", "2", "--continue-on-failure"];
+    let Some(output) = run(&live, &[&how[..], &much, &streams].concat()) else { return };
     let told = told(&output);
     assert_eq!(output.status.code(), Some(0), "{told}");
     let tested = told.lines().find_map(|line| line.trim().strip_prefix("Tested: ")?.parse::<usize>().ok());
-    assert!(tested >= Some(38), "{told}");
+    assert!(tested >= Some(37), "{told}");
     let doctor = live.place.command(&["doctor"]).output().unwrap();
     assert!(doctor.status.success(), "{}", String::from_utf8_lossy(&doctor.stdout));
     live.ends();

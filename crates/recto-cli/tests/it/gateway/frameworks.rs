@@ -90,7 +90,7 @@ fn check(language: Language, framework: &str, wires: &[Wire]) {
 
 #[test]
 fn an_agent_of_langchain_sees_what_it_would_without_recto() {
-    check(Language::Python, "langchain", &Wire::ALL);
+    check(Language::Python, "langchain", &Wire::CLIENTS);
 }
 
 #[test]
@@ -100,10 +100,10 @@ fn an_agent_of_openai_agents_sees_what_it_would_without_recto() {
 
 #[test]
 fn an_agent_of_pydantic_ai_sees_what_it_would_without_recto() {
-    check(Language::Python, "pydantic_ai", &Wire::ALL);
+    check(Language::Python, "pydantic_ai", &Wire::CLIENTS);
 }
 
 #[test]
 fn an_agent_of_the_vercel_ai_sdk_sees_what_it_would_without_recto() {
-    check(Language::Node, "vercel", &Wire::ALL);
+    check(Language::Node, "vercel", &Wire::CLIENTS);
 }

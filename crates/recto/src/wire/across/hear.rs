@@ -19,11 +19,12 @@ pub(super) enum Hear {
 }
 
 impl Hear {
-    pub(super) fn of(wire: Wire) -> Hear {
+    pub(super) fn of(wire: Wire) -> Option<Hear> {
         match wire {
-            Wire::OpenaiChat => Hear::Chat(chat::Chat::default()),
-            Wire::OpenaiResponses => Hear::Responses(responses::Responses::default()),
-            Wire::Anthropic => Hear::Messages(messages::Messages::default()),
+            Wire::OpenaiChat => Some(Hear::Chat(chat::Chat::default())),
+            Wire::OpenaiResponses => Some(Hear::Responses(responses::Responses::default())),
+            Wire::Anthropic => Some(Hear::Messages(messages::Messages::default())),
+            Wire::Gemini | Wire::Ollama => None,
         }
     }
 

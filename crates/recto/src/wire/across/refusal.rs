@@ -34,6 +34,8 @@ pub fn refusal(to: Wire, status: u16, body: &str) -> Vec<u8> {
             let message = if is_said { message } else { format!("{TOO_LONG_TOLD}: {message}") };
             json!({"type": "error", "error": {"type": kind, "message": message}})
         }
+        Wire::Gemini => json!({"error": {"code": status, "message": message, "status": kind}}),
+        Wire::Ollama => json!({"error": message}),
     };
     body.to_string().into_bytes()
 }

@@ -19,12 +19,23 @@ pub(super) enum Tell {
 }
 
 impl Tell {
-    pub(super) fn of(wire: Wire, telling: Telling) -> Tell {
+    pub(super) fn of(wire: Wire, telling: Telling) -> Option<Tell> {
         match wire {
-            Wire::OpenaiChat => Tell::Chat(chat::Chat::new(telling)),
-            Wire::OpenaiResponses => Tell::Responses(responses::Responses::new(telling)),
-            Wire::Anthropic => Tell::Messages(messages::Messages::default()),
+            Wire::OpenaiChat => Some(Tell::Chat(chat::Chat::new(telling))),
+            Wire::OpenaiResponses => Some(Tell::Responses(responses::Responses::new(telling))),
+            Wire::Anthropic => Some(Tell::Messages(messages::Messages::default())),
+            Wire::Gemini | Wire::Ollama => None,
         }
+    }
+
+    /// Returns the body of an answer that is no stream.
+    pub(super) fn whole(&self, telling: Telling, reply: &Reply) -> Vec<u8> {
+        let body = match self {
+            Tell::Chat(_) => chat::whole(telling, reply),
+            Tell::Responses(_) => responses::whole(telling, reply),
+            Tell::Messages(_) => messages::whole(reply),
+        };
+        body.to_string().into_bytes()
     }
 
     /// Writes what a client gets of something; returns what it doesn't get.
@@ -38,16 +49,6 @@ impl Tell {
             Tell::Messages(messages) => messages.tell(told, out),
         }
     }
-}
-
-/// Returns the body of an answer that is no stream.
-pub(super) fn whole(wire: Wire, telling: Telling, reply: &Reply) -> Vec<u8> {
-    let body = match wire {
-        Wire::OpenaiChat => chat::whole(telling, reply),
-        Wire::OpenaiResponses => responses::whole(telling, reply),
-        Wire::Anthropic => messages::whole(reply),
-    };
-    body.to_string().into_bytes()
 }
 
 /// Writes an event.

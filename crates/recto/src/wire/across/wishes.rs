@@ -6,6 +6,7 @@
 mod read;
 mod write;
 
+use super::unheard;
 use crate::entry::Text;
 use crate::error::Error;
 use crate::format::ResponseFormat;
@@ -79,6 +80,7 @@ impl Wishes {
             Wire::OpenaiChat => read::chat(fields)?,
             Wire::OpenaiResponses => read::responses(fields)?,
             Wire::Anthropic => read::messages(fields)?,
+            Wire::Gemini | Wire::Ollama => return Err(unheard(from)),
         };
         // Without tools there is nothing to choose.
         if !has_tools && matches!(wanted.choice, Some(Choice::Any | Choice::One(_))) {
@@ -89,6 +91,7 @@ impl Wishes {
             Wire::OpenaiChat => write::chat(&mut wanted, target, has_tools)?,
             Wire::OpenaiResponses => write::responses(&mut wanted, target, has_tools)?,
             Wire::Anthropic => write::messages(&mut wanted, target, has_tools),
+            Wire::Gemini | Wire::Ollama => return Err(unheard(target.wire)),
         };
         let Wanted { is_streaming, has_usage, mut dropped, .. } = wanted;
         dropped.sort();

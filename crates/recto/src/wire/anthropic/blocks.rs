@@ -1,10 +1,12 @@
 //! Content blocks, read: each becomes a part, and what has no part of its own is kept byte for byte.
 
-use super::media::shortened;
-use super::{PROVIDER, WIRE, base64};
+use super::PROVIDER;
 use crate::entry::{Arguments, Call, Entry, Media, Part, Piece, Reasoning, Role, Text, ToolResult};
 use crate::error::Error;
+use crate::wire::base64;
 use crate::wire::json::{Fielded, Fields, Source};
+use crate::wire::media::shortened;
+use crate::wire::{Wire, kept};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
@@ -51,18 +53,7 @@ impl Read {
 
     /// Returns the entry of it; `message` are fields of the message without a place.
     pub(crate) fn into_entry(self, message: Map<String, Value>) -> Entry {
-        let mut entry = Entry::new(self.role, self.parts);
-        let mut extra = Map::new();
-        if !message.is_empty() {
-            extra.insert("message".into(), Value::Object(message));
-        }
-        if !self.fields.is_empty() {
-            extra.insert("parts".into(), Value::Object(self.fields));
-        }
-        if !extra.is_empty() {
-            entry.extra.insert(WIRE.into(), Value::Object(extra));
-        }
-        entry
+        kept::entry(Wire::Anthropic, self.role, self.parts, message, self.fields)
     }
 }
 

@@ -32,6 +32,7 @@ fn functions(from: Wire) -> Value {
         Wire::OpenaiChat => json!([{"type": "function", "function": {"name": "look", "parameters": schema}}]),
         Wire::OpenaiResponses => json!([{"type": "function", "name": "look", "parameters": schema}]),
         Wire::Anthropic => json!([{"name": "look", "input_schema": schema}]),
+        Wire::Gemini | Wire::Ollama => unreachable!("no client is heard in {from}"),
     }
 }
 
@@ -47,7 +48,7 @@ fn what_both_formats_have_a_word_for_is_carried_over() {
     let mut body = messages;
     body["tools"] = functions(Wire::Anthropic);
     let expected = json!({"max_tokens": 50, "temperature": 0.5, "top_p": 0.9, "stop": ["END"], "stream": true,
-        "stream_options": {"include_usage": true}, "safety_identifier": "u1", "parallel_tool_calls": false,
+        "stream_options": {"include_usage": true}, "user": "u1", "parallel_tool_calls": false,
         "tool_choice": {"type": "function", "function": {"name": "look"}}});
     assert_eq!(to_gpt(body), Ok((expected, vec![])));
 }

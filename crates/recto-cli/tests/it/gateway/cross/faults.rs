@@ -21,6 +21,7 @@ fn error(wire: Wire, kind: &str, message: &str) -> Value {
         Wire::OpenaiChat | Wire::OpenaiResponses => {
             json!({"error": {"message": message, "type": kind, "param": null, "code": null}})
         }
+        Wire::Gemini | Wire::Ollama => unreachable!("no client is heard in it"),
     }
 }
 
@@ -199,7 +200,7 @@ fn without_a_key_for_a_provider_of_another_format_nothing_is_sent() {
     world.serve("none");
     let client = Client::of(&world).with("authorization", "Bearer sk-mine");
     let answer = client.asks(&talk(Wire::OpenaiChat, CLAUDE).user("Hello."));
-    assert_eq!(answer.told(), (401, "no_key"), "{}", answer.text());
+    assert_eq!(answer.told(), (403, "upstream_key"), "{}", answer.text());
     assert!(told(Wire::OpenaiChat, &answer).1.contains("ANTHROPIC_API_KEY"), "{}", answer.text());
     assert!(world.fake.log().is_empty());
 }

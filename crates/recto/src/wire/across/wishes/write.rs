@@ -30,6 +30,10 @@ pub(super) fn chat(wanted: &mut Wanted, target: &Target, has_tools: bool) -> Res
     if !wanted.stops.is_empty() {
         fields.insert("stop".into(), json!(wanted.stops));
     }
+    if let Some(user) = &wanted.user {
+        // The older of two names, which other servers know as well.
+        fields.insert("user".into(), bounded(user, OPENAI_USER_MAX).into());
+    }
     if wanted.is_streaming {
         // Usage is recorded, whether its client wants to know it or not.
         fields.insert("stream_options".into(), json!({"include_usage": true}));
@@ -51,6 +55,9 @@ pub(super) fn responses(wanted: &mut Wanted, target: &Target, has_tools: bool) -
     let mut fields = openai(wanted, &model, has_tools, |name| json!({"type": "function", "name": name}));
     if let Some(most) = wanted.output_max {
         fields.insert("max_output_tokens".into(), most.max(RESPONSES_OUTPUT_MIN).into());
+    }
+    if let Some(user) = &wanted.user {
+        fields.insert("safety_identifier".into(), bounded(user, OPENAI_USER_MAX).into());
     }
     if !wanted.stops.is_empty() {
         return Err(refused("stop_sequences", "this provider's format has none; reach it as `wire = \"openai_chat\"`"));
@@ -88,9 +95,6 @@ fn openai(
         if let Some(parallel) = wanted.parallel {
             fields.insert("parallel_tool_calls".into(), parallel.into());
         }
-    }
-    if let Some(user) = &wanted.user {
-        fields.insert("safety_identifier".into(), bounded(user, OPENAI_USER_MAX).into());
     }
     fields
 }
