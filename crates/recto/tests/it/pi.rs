@@ -164,8 +164,7 @@ fn of_a_compacted_session_the_summary_stands_before_what_was_kept() {
 fn an_old_session_without_ids_is_one_branch() {
     let old = |record: &Value| {
         let mut record = record.clone();
-        let fields = record.as_object_mut().unwrap();
-        (fields.remove("id"), fields.remove("parentId"));
+        record.as_object_mut().unwrap().retain(|name, _| !["id", "parentId"].contains(&name.as_str()));
         record
     };
     let compaction = json!({"type": "compaction", "summary": "SHORT", "firstKeptEntryIndex": 2, "tokensBefore": 9});
