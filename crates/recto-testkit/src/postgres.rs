@@ -6,12 +6,15 @@
 
 mod binaries; // where PostgreSQL is, and as whom it runs
 mod cluster; // a primary and its standbys
+mod pooler; // what hands out a server's connections for one transaction each
 mod processes; // everything that belongs to a server, stopped or ended at once
 
 pub use cluster::Cluster;
+pub use pooler::Pooler;
 
 use binaries::Binaries;
 use std::collections::VecDeque;
+use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -27,6 +30,8 @@ const END_MAX: Duration = Duration::from_secs(30);
 const LOG_LINES_MAX: usize = 60;
 /// The only user, who may do everything.
 const USER: &str = "recto";
+/// What a server says once it takes connections.
+const TAKES_CONNECTIONS: &str = "database system is ready to accept";
 /// What exists in every new server.
 const FIRST_DATABASE: &str = "postgres";
 
@@ -51,12 +56,12 @@ const SETTINGS: [(&str, &str); 13] = [
 /// Runs a server until its own input ends or says `keep`; without that word the folder is removed.
 /// A group that nobody's child leads any more is sent HUP by the system if some of it are stopped.
 const WATCHDOG: &str = r#"
-folder=$1; shift
+folder=$1 signal=$2; shift 2
 trap '' HUP
 "$@" </dev/null & server=$!
 exec 2>/dev/null
 read -r word
-kill -QUIT $server; kill -CONT $(cat /proc/$server/task/$server/children) $server
+kill -$signal $server; kill -CONT $(cat /proc/$server/task/$server/children) $server
 wait $server
 [ "$word" = keep ] || rm -rf "$folder"
 "#;
@@ -92,18 +97,25 @@ impl Server {
         let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
         let settings = SETTINGS.iter().chain(settings).map(owned).collect();
         let mut server = Server { binaries, folder, port: 0, settings, running: Mutex::new(None) };
-        let mut last = String::new();
-        for _ in 0..STARTS_MAX {
-            server.port = free_port();
-            match Running::start(&server) {
-                Ok(running) => {
-                    *server.running() = Some(running);
-                    return server;
-                }
-                Err(log) => last = log,
-            }
+        let running = on_free_port("PostgreSQL", |port| {
+            server.port = port;
+            server.run()
+        });
+        *server.running() = Some(running);
+        server
+    }
+
+    fn run(&self) -> Result<Running, String> {
+        let mut command = vec![self.binaries.path("postgres").into_os_string(), "-D".into()];
+        command.extend([self.folder.data().into_os_string(), "-p".into(), self.port.to_string().into()]);
+        command.extend(["-k".into(), self.folder.0.clone().into_os_string()]);
+        for (name, value) in &self.settings {
+            command.extend(["-c".into(), format!("{name}={value}").into()]);
         }
-        broken(&format!("PostgreSQL did not start:\n{last}"))
+        let program = Program { command, stopped_by: "QUIT", ready: TAKES_CONNECTIONS };
+        let mut running = Running::start(&self.binaries, &self.folder, program)?;
+        running.postmaster = processes::postmaster(&self.folder.data());
+        Ok(running)
     }
 
     /// Makes an empty database, and returns its URL.
@@ -171,7 +183,7 @@ impl Server {
     /// Starts it again after a kill, on the same port and with the same data.
     pub fn restart(&self) {
         self.kill();
-        let running = Running::start(self).unwrap_or_else(|log| broken(&format!("it did not start again:\n{log}")));
+        let running = self.run().unwrap_or_else(|log| broken(&format!("it did not start again:\n{log}")));
         *self.running() = Some(running);
     }
 
@@ -188,10 +200,9 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        if let Some(mut running) = self.running().take() {
+        if let Some(running) = self.running().take() {
             processes::thaw(running.postmaster);
-            drop(running.input.take());
-            let _ = running.watchdog.wait();
+            running.stop();
         }
     }
 }
@@ -221,6 +232,15 @@ impl Drop for Folder {
     }
 }
 
+/// A program that listens somewhere.
+struct Program {
+    command: Vec<OsString>,
+    /// The signal that ends it at once.
+    stopped_by: &'static str,
+    /// What it logs once it takes connections.
+    ready: &'static str,
+}
+
 /// The processes of a server that was started.
 #[derive(Debug)]
 struct Running {
@@ -232,29 +252,29 @@ struct Running {
 }
 
 impl Running {
-    /// Starts a server, and waits until it takes connections; or returns what it has logged before it ended.
-    fn start(server: &Server) -> Result<Running, String> {
-        let mut command = server.binaries.as_user("sh");
-        command.args(["-c", WATCHDOG, "watchdog"]).arg(&server.folder.0).arg(server.binaries.path("postgres"));
-        command.arg("-D").arg(server.folder.data()).args(["-p", &server.port.to_string()]);
-        command.arg("-k").arg(&server.folder.0);
-        for (name, value) in &server.settings {
-            command.arg("-c").arg(format!("{name}={value}"));
-        }
-        command.current_dir(&server.folder.0).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+    /// Starts a program, and waits until it says that it is ready; or returns what it has logged before it ended.
+    fn start(binaries: &Binaries, folder: &Folder, program: Program) -> Result<Running, String> {
+        let mut command = binaries.as_user("sh");
+        command.args(["-c", WATCHDOG, "watchdog"]).arg(&folder.0).arg(program.stopped_by).args(program.command);
+        command.current_dir(&folder.0).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
         // A signal from the terminal is for the test; the watchdog does the rest.
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         let mut watchdog = command.spawn().expect("a shell can be started");
         let input = watchdog.stdin.take();
-        let log = Log::read(watchdog.stderr.take().expect("its errors are a pipe"));
-        let mut running = Running { watchdog, input, postmaster: 0, log };
+        let log = Log::read(watchdog.stderr.take().expect("its errors are a pipe"), program.ready);
+        let running = Running { watchdog, input, postmaster: 0, log };
         if !running.log.wait_for_start() {
             let text = running.log.text();
             running.let_go();
             return Err(text);
         }
-        running.postmaster = processes::postmaster(&server.folder.data());
         Ok(running)
+    }
+
+    /// Stops it, and returns once it has ended.
+    fn stop(mut self) {
+        drop(self.input.take());
+        let _ = self.watchdog.wait();
     }
 
     /// Ends the watchdog of a server that has ended, and leaves the folder.
@@ -280,14 +300,14 @@ struct Heard {
 }
 
 impl Log {
-    fn read(stderr: ChildStderr) -> Arc<Log> {
+    fn read(stderr: ChildStderr, ready: &'static str) -> Arc<Log> {
         let log = Arc::new(Log::default());
         let reading = log.clone();
         // It ends with the last process of the server, since each holds the pipe.
         std::thread::spawn(move || {
             for line in BufReader::new(stderr).lines().map_while(Result::ok) {
                 reading.change(|heard| {
-                    heard.takes_connections |= line.contains("database system is ready to accept");
+                    heard.takes_connections |= line.contains(ready);
                     heard.lines.push_back(line);
                     if heard.lines.len() > LOG_LINES_MAX {
                         heard.lines.pop_front();
@@ -328,6 +348,18 @@ impl Log {
         let heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
         heard.lines.iter().map(|line| format!("{line}\n")).collect()
     }
+}
+
+/// Starts something on a port that is free, or was a moment ago.
+fn on_free_port(what: &str, mut start: impl FnMut(u16) -> Result<Running, String>) -> Running {
+    let mut last = String::new();
+    for _ in 0..STARTS_MAX {
+        match start(free_port()) {
+            Ok(running) => return running,
+            Err(log) => last = log,
+        }
+    }
+    broken(&format!("{what} did not start:\n{last}"))
 }
 
 fn free_port() -> u16 {

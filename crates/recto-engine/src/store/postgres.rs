@@ -27,6 +27,7 @@ mod write;
 
 pub use schema::Warning;
 pub use settings::Settings;
+pub use transaction::Doubts;
 
 use super::sqlite::found::integer;
 use super::*;
@@ -69,6 +70,11 @@ impl Postgres {
     /// Returns what about the server puts at risk what was acknowledged.
     pub fn warnings(&self) -> &[Warning] {
         &self.warnings
+    }
+
+    /// Returns how many commits were not answered, and what came of them.
+    pub fn doubts(&self) -> Doubts {
+        self.transactions.doubts()
     }
 
     /// Takes something that was drawn at random as the secret of this store unless it has one; returns the one that holds.
@@ -131,8 +137,14 @@ impl Store for Postgres {
     }
 
     async fn back(&self, tenant: &Tenant, id: &ConversationId, back: Back) -> Result<Vec<Row>, Error> {
-        let back = &back;
-        self.transactions.read(|db| async move { read::back(&db, tenant, id, back).await }).await
+        let (back, alone) = (&back, &self.transactions.alone);
+        if back.strands.is_empty()
+            && let Some(rows) =
+                self.transactions.ask(|db| async move { read::newest(&db, alone, (tenant, id), back).await }).await?
+        {
+            return Ok(rows);
+        }
+        read!(self, tenant, id, |db, found| read::back(&db, &found, back))
     }
 
     async fn forth(&self, tenant: &Tenant, id: &ConversationId, from: Seq, rows: usize) -> Result<Vec<Row>, Error> {

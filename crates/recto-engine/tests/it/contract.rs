@@ -16,10 +16,10 @@ use crate::folder::TempFolder;
 use recto_engine::store::memory::Memory;
 use recto_engine::store::sqlite::Sqlite;
 
-/// Lists the behaviours; each becomes a test of the store.
+/// Lists the behaviours; each becomes a test of the store, or all together become one.
 macro_rules! behaviours {
-    ($store:ident, $open:expr, $lives:expr) => {
-        each! { $store, $open, $lives;
+    ($tests:ident, $store:ident, $open:expr, $lives:expr) => {
+        $tests! { $store, $open, $lives;
             conversations::a_new_conversation_is_empty_and_told_as_it_was_made,
             conversations::a_name_is_given_once,
             conversations::names_are_listed_in_order_and_in_pages,
@@ -119,9 +119,32 @@ macro_rules! each {
     };
 }
 
-behaviours!(memory, ((), super::Memory::default()), super::model::Lives::Many);
-behaviours!(sqlite, super::sqlite(), super::model::Lives::Many);
-behaviours!(postgres, crate::postgres::opened(), super::model::Lives::Few);
+/// For a store that takes long to start.
+macro_rules! together {
+    ($store:ident, $open:expr, $lives:expr; $($area:ident::$behaviour:ident,)+) => {
+        mod $store {
+            #[tokio::test]
+            async fn every_behaviour_holds() {
+                $(
+                    println!("{}::{}", stringify!($area), stringify!($behaviour));
+                    let (_ground, store) = $open;
+                    Box::pin(super::$area::$behaviour(store)).await;
+                )+
+            }
+
+            #[test]
+            fn what_the_store_in_memory_does_is_done() {
+                let (_ground, store) = $open;
+                super::model::compare(&store, $lives);
+            }
+        }
+    };
+}
+
+behaviours!(each, memory, ((), super::Memory::default()), super::model::Lives::Many);
+behaviours!(each, sqlite, super::sqlite(), super::model::Lives::Many);
+behaviours!(each, postgres, crate::postgres::opened(), super::model::Lives::Few);
+behaviours!(together, pooled, crate::postgres::pooled::opened(), super::model::Lives::Few);
 
 fn sqlite() -> (TempFolder, Sqlite) {
     let folder = TempFolder::new();

@@ -3,6 +3,8 @@
 mod carry;
 mod cut;
 mod lost;
+pub(crate) mod pooled;
+mod windows;
 
 use crate::contract::make::*;
 use crate::folder::TempFolder;

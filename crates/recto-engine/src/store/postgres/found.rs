@@ -77,8 +77,7 @@ impl Found {
     }
 
     pub(super) fn of(rows: &[Row], tenant: &Tenant, id: &ConversationId) -> Result<Found, Error> {
-        let missing = || Kind::NotFound { what: format!("conversation {:?}", id.as_str()) };
-        let row = rows.first().ok_or_else(missing)?;
+        let row = rows.first().ok_or_else(|| missing(id))?;
         let conversation = conversation(row)?;
         let mut chain = alone(&conversation.id);
         chain.extend(read_chain(&text(row, 7)?)?);
@@ -157,19 +156,10 @@ pub(super) fn with<'v>(mut key: Vec<Value<'v>>, more: Vec<Value<'v>>) -> Vec<Val
 
 fn conversation(row: &Row) -> Result<Conversation, Error> {
     let id = ConversationId::from(shared(row, 0)?);
-    let state = match number(row, 1)? {
-        0 => State::Live,
-        1 => State::Erasing,
-        2 => State::Erased,
-        other => return Err(fault::corrupt(format!("conversation {:?} has state {other}", id.as_str()))),
-    };
+    let state = state(number(row, 1)?, &id)?;
     let upto = place(number(row, 6)?);
     let from = maybe_text(row, 5)?.map(|parent| ForkPoint { conversation: parent.into(), upto });
-    let names = text(row, 10)?;
-    let names = if names.is_empty() { "[]" } else { &names };
-    let names: Vec<(Section, Lane, Role, Seq)> = serde_json::from_str(names)
-        .map_err(|error| fault::corrupt(format!("the strands of conversation {:?}: {error}", id.as_str())))?;
-    let tally = read_tally(&text(row, 11)?, number(row, 9)?, |at| names.get(at).cloned())?;
+    let tally = Strands::read(&text(row, 10)?, &id)?.tally(&text(row, 11)?, number(row, 9)?)?;
     Ok(Conversation {
         id,
         state,
@@ -182,6 +172,54 @@ fn conversation(row: &Row) -> Result<Conversation, Error> {
         created: Millis(number(row, 8)?),
         updated: Millis(number(row, 13)?),
     })
+}
+
+fn state(number: i64, id: &ConversationId) -> Result<State, Error> {
+    match number {
+        0 => Ok(State::Live),
+        1 => Ok(State::Erasing),
+        2 => Ok(State::Erased),
+        other => Err(fault::corrupt(format!("conversation {:?} has state {other}", id.as_str()))),
+    }
+}
+
+fn missing(id: &ConversationId) -> Error {
+    Kind::NotFound { what: format!("conversation {:?}", id.as_str()) }.into()
+}
+
+/// What the strands of a conversation are, in the order in which they began.
+pub(super) struct Strands(Vec<(Section, Lane, Role, Seq)>);
+
+impl Strands {
+    fn read(names: &str, id: &ConversationId) -> Result<Strands, Error> {
+        let names = if names.is_empty() { "[]" } else { names };
+        let wrong = |error| fault::corrupt(format!("the strands of conversation {:?}: {error}", id.as_str()));
+        Ok(Strands(serde_json::from_str(names).map_err(wrong)?))
+    }
+
+    /// Returns a tally as a row spells it.
+    pub(super) fn tally(&self, text: &str, seq: i64) -> Result<Tally, Error> {
+        read_tally(text, seq, |at| self.0.get(at).cloned())
+    }
+}
+
+/// As much of a conversation that was not erased as it takes to read its own entries.
+pub(super) struct Sketch {
+    pub(super) strands: Strands,
+    /// Whether it goes on from no other.
+    pub(super) is_alone: bool,
+}
+
+impl Sketch {
+    /// Reads it from the columns with the conversation's state, strands and chain.
+    pub(super) fn of(row: Option<&Row>, columns: [usize; 3], id: &ConversationId) -> Result<Sketch, Error> {
+        let row = row.ok_or_else(|| missing(id))?;
+        let [told, strands, chain] = columns;
+        if state(number(row, told)?, id)? != State::Live {
+            return Err(Kind::Erased { conversation: id.clone() }.into());
+        }
+        Ok(Sketch { strands: Strands::read(&text(row, strands)?, id)?, is_alone: text(row, chain)?.is_empty() })
+    }
 }
 
 /// Returns a conversation that shares no rows of others.

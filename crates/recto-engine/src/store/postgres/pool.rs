@@ -14,13 +14,15 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use tokio::runtime::{self, Handle};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Row};
 
 /// How long it takes until a server that could not be reached is asked again: at first, and at most.
 const AGAIN_FIRST: Duration = Duration::from_millis(20);
 const AGAIN_MAX: Duration = Duration::from_millis(500);
+/// How long a server is asked to stop something.
+const CANCEL_MAX: Duration = Duration::from_secs(3);
 
 /// The connections to one store.
 pub(super) struct Pool {
@@ -94,6 +96,12 @@ impl Lease {
     pub(super) fn undo(self) {
         self.db.fire("ROLLBACK");
         self.give_back();
+    }
+
+    /// Closes a connection, and tells the server that nobody waits for what it does there. Only for what reads.
+    pub(super) fn cancel(self) {
+        let (token, tls) = (self.db.client.cancel_token(), self.pool.settings.tls.clone());
+        tokio::spawn(async move { drop(timeout(CANCEL_MAX, token.cancel_query(tls)).await) });
     }
 
     /// Gives the connection back, without a transaction.

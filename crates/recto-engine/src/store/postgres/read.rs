@@ -1,7 +1,7 @@
 //! Reading entries: newest first, in order, one by one, and sums without reading.
 
 use super::fault;
-use super::found::{BY_NAME, Found, with};
+use super::found::{Found, Sketch, with};
 use super::pool::{Db, Statement};
 use super::value::{digest, number, shared, text, values, whole};
 use crate::error::Error;
@@ -11,6 +11,7 @@ use recto::digest::Digest;
 use recto::entry::Text;
 use recto::log::Tally;
 use recto::{Seq, Tokens};
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use tokio_postgres::Row as Answer;
 
@@ -45,6 +46,21 @@ const OUTLINE: &str = "
 const CONTENT: &str = "
     SELECT hash, body FROM content WHERE tenant = $1 AND conversation = $2 AND hash = ANY($3)";
 
+/// Stands for the name of the schema in statements that stand alone.
+const SCHEMA_MARK: &str = "@schema";
+/// The newest entries, and behind them, in the same columns and without a place, what must be known of the conversation:
+/// one statement sees one moment.
+const NEWEST: &str = "
+    (SELECT seq, strand, tally, cost, hash, bytes, large, erased, body, counts FROM @schema.entry
+     WHERE tenant = $1 AND conversation = $2 AND seq <= $3 ORDER BY seq DESC LIMIT $4)
+    UNION ALL
+    SELECT NULL, state, strands, 0, NULL, 0, NULL, 0, chain, '' FROM @schema.conversation
+    WHERE tenant = $1 AND conversation = $2";
+/// Where the conversation's state, strands and chain stand there.
+const SKETCH: [usize; 3] = [1, 2, 8];
+const CONTENT_ALONE: &str = "
+    SELECT hash, body FROM @schema.content WHERE tenant = $1 AND conversation = $2 AND hash = ANY($3)";
+
 /// What an entry's row says without its words.
 struct Outline {
     link: usize,
@@ -54,21 +70,95 @@ struct Outline {
     cost: Tokens,
 }
 
-/// Finds a conversation, and reads its rows from the newest back. Those that it has itself are asked for with it: most
-/// go on from no other, and then that is all.
-pub(super) async fn back(db: &Db, tenant: &Tenant, id: &ConversationId, back: &Back) -> Result<Vec<Row>, Error> {
-    let newest = back.below.map_or(i64::MAX, |below| integer(below.0)).saturating_sub(1);
-    let mut room = Room { rows: back.rows.min(ROWS_MAX), tokens: back.tokens };
-    if back.strands.is_empty() {
-        let first = values![tenant.as_str(), id.as_str(), newest, room.page()];
-        let first = vec![Statement::new(BACK, first)];
-        let (found, answers) = Found::live_and(db, BY_NAME, (tenant, id), first).await?;
-        all_back(db, &found, newest, room, answers.into_iter().next()).await
-    } else {
-        let found = Found::live(db, tenant, id).await?;
-        let wanted = wanted(db, &found, newest, &back.strands, &mut room).await?;
-        some(db, &found, wanted).await
+/// Statements that stand alone, with the name of the schema.
+pub(super) struct Alone {
+    newest: String,
+    content: String,
+}
+
+impl Alone {
+    pub(super) fn of(schema: &str) -> Alone {
+        let within = |sql: &str| sql.replace(SCHEMA_MARK, schema);
+        Alone { newest: within(NEWEST), content: within(CONTENT_ALONE) }
     }
+}
+
+/// Finds a conversation, and reads its rows from the newest back with statements that stand alone, mostly with one. What
+/// was said is final, so that several tell the same as one would; each looks whether the conversation is still there.
+/// Returns nothing if it goes on from another one whose rows are needed too.
+pub(super) async fn newest(
+    db: &Db,
+    alone: &Alone,
+    (tenant, id): (&Tenant, &ConversationId),
+    back: &Back,
+) -> Result<Option<Vec<Row>>, Error> {
+    let mut room = Room::of(back);
+    let (mut at, mut page, mut taken) = (newest_place(back), room.page(), Vec::new());
+    let strands = loop {
+        let limit = page.min(room.rows);
+        let (sketch, rows) = part(db, alone, (tenant, id), at, limit).await?;
+        let is_last = rows.len() < limit;
+        for row in rows {
+            if room.is_full() {
+                break;
+            }
+            at = number(&row, 0)? - 1;
+            room.take(Tokens(whole(&row, 3)?));
+            taken.push((0, row));
+        }
+        if room.is_full() || is_last && sketch.is_alone {
+            break sketch.strands;
+        }
+        if is_last {
+            return Ok(None);
+        }
+        page = (page * PAGE_FACTOR).min(PAGE_MAX);
+    };
+    let mut texts = BTreeMap::new();
+    let wanted = large(&taken)?.remove(&0).unwrap_or_default();
+    if !wanted.is_empty() {
+        let asked = values![tenant.as_str(), id.as_str(), Vec::from_iter(wanted.iter().copied())];
+        for row in &db.rows(&alone.content, asked).await? {
+            texts.insert((0, digest(row, 0)?), shared(row, 1)?);
+        }
+    }
+    // A text may have been erased since; then the rows are read again, with their texts.
+    if texts.len() < wanted.len() {
+        return Ok(None);
+    }
+    let tally = |text: &str, seq| strands.tally(text, seq);
+    taken.iter().map(|(link, row)| read(tally, *link, row, &texts)).collect::<Result<_, _>>().map(Some)
+}
+
+/// Reads some rows back from a place, the newest first, and what must be known of their conversation.
+async fn part(
+    db: &Db,
+    alone: &Alone,
+    (tenant, id): (&Tenant, &ConversationId),
+    at: i64,
+    limit: usize,
+) -> Result<(Sketch, Vec<Answer>), Error> {
+    let mut rows = db.rows(&alone.newest, values![tenant.as_str(), id.as_str(), at, limit]).await?;
+    // The parts of a statement come one after the other, but nobody promises that.
+    let place = |row: &Answer| row.try_get::<_, Option<i64>>(0).ok().flatten();
+    rows.sort_by_key(|row| Reverse(place(row)));
+    let own = rows.pop_if(|row| place(row).is_none());
+    Ok((Sketch::of(own.as_ref(), SKETCH, id)?, rows))
+}
+
+/// Reads the rows of a conversation from the newest back.
+pub(super) async fn back(db: &Db, found: &Found, back: &Back) -> Result<Vec<Row>, Error> {
+    let mut room = Room::of(back);
+    if back.strands.is_empty() {
+        all_back(db, found, newest_place(back), room).await
+    } else {
+        let wanted = wanted(db, found, newest_place(back), &back.strands, &mut room).await?;
+        some(db, found, wanted).await
+    }
+}
+
+fn newest_place(back: &Back) -> i64 {
+    back.below.map_or(i64::MAX, |below| integer(below.0)).saturating_sub(1)
 }
 
 /// How many more rows and tokens may be read.
@@ -78,6 +168,10 @@ struct Room {
 }
 
 impl Room {
+    fn of(back: &Back) -> Room {
+        Room { rows: back.rows.min(ROWS_MAX), tokens: back.tokens }
+    }
+
     fn is_full(&self) -> bool {
         self.rows == 0 || self.tokens == Tokens(0)
     }
@@ -94,23 +188,14 @@ impl Room {
     }
 }
 
-async fn all_back(
-    db: &Db,
-    found: &Found,
-    newest: i64,
-    mut room: Room,
-    mut first: Option<Vec<Answer>>,
-) -> Result<Vec<Row>, Error> {
+async fn all_back(db: &Db, found: &Found, newest: i64, mut room: Room) -> Result<Vec<Row>, Error> {
     let mut taken = Vec::new();
     let mut page = room.page();
     for (link, it) in found.chain.iter().enumerate() {
         let mut at = it.upto.min(newest);
         while !room.is_full() {
             let limit = page.min(room.rows);
-            let rows = match first.take() {
-                Some(rows) => rows,
-                None => db.rows(BACK, with(found.key_of(it), values![at, limit])).await?,
-            };
+            let rows = db.rows(BACK, with(found.key_of(it), values![at, limit])).await?;
             let is_last = rows.len() < limit;
             for row in rows {
                 if room.is_full() {
@@ -297,24 +382,35 @@ fn strand(row: &Answer) -> Result<usize, Error> {
 
 /// Reads rows with the large texts that they refer to, each text once.
 async fn full(db: &Db, found: &Found, rows: Vec<(usize, Answer)>) -> Result<Vec<Row>, Error> {
-    let mut wanted: BTreeMap<usize, BTreeSet<Digest>> = BTreeMap::new();
-    for (link, row) in &rows {
-        let large: &[u8] = row.try_get(6)?;
-        for hash in large.chunks(16) {
-            wanted.entry(*link).or_default().insert(read_digest(hash)?);
-        }
-    }
     let mut texts = BTreeMap::new();
-    for (link, digests) in wanted {
+    for (link, digests) in large(&rows)? {
         let values = with(found.key_of(&found.chain[link]), values![Vec::from_iter(digests)]);
         for row in &db.rows(CONTENT, values).await? {
             texts.insert((link, digest(row, 0)?), shared(row, 1)?);
         }
     }
-    rows.iter().map(|(link, row)| read(found, *link, row, &texts)).collect()
+    let tally = |text: &str, seq| found.tally(text, seq);
+    rows.iter().map(|(link, row)| read(tally, *link, row, &texts)).collect()
 }
 
-fn read(found: &Found, link: usize, row: &Answer, texts: &BTreeMap<(usize, Digest), Text>) -> Result<Row, Error> {
+/// Returns the large texts that rows refer to, of each conversation of the chain.
+fn large(rows: &[(usize, Answer)]) -> Result<BTreeMap<usize, BTreeSet<Digest>>, Error> {
+    let mut wanted: BTreeMap<usize, BTreeSet<Digest>> = BTreeMap::new();
+    for (link, row) in rows {
+        let large: &[u8] = row.try_get(6)?;
+        for hash in large.chunks(16) {
+            wanted.entry(*link).or_default().insert(read_digest(hash)?);
+        }
+    }
+    Ok(wanted)
+}
+
+fn read(
+    tally: impl Fn(&str, i64) -> Result<Tally, Error>,
+    link: usize,
+    row: &Answer,
+    texts: &BTreeMap<(usize, Digest), Text>,
+) -> Result<Row, Error> {
     let seq = number(row, 0)?;
     let mut large = Vec::new();
     for hash in row.try_get::<_, &[u8]>(6)?.chunks(16) {
@@ -325,7 +421,7 @@ fn read(found: &Found, link: usize, row: &Answer, texts: &BTreeMap<(usize, Diges
     Ok(Row {
         seq: place(seq).ok_or_else(|| lost(seq))?,
         strand: strand(row)?,
-        tally: found.tally(&text(row, 2)?, seq)?,
+        tally: tally(&text(row, 2)?, seq)?,
         hash: digest(row, 4)?,
         bytes: whole(row, 5)?,
         large,

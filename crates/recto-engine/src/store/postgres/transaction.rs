@@ -6,10 +6,12 @@
 //! lock.
 
 use super::pool::{Db, Lease, Pool, Statement};
+use super::read::Alone;
 use super::value::{number, values};
 use crate::error::{Error, Kind};
 use crate::store::{ConversationId, Tenant};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::time::{Instant, timeout_at};
 
@@ -76,11 +78,40 @@ enum Outcome<T> {
     Lost(Option<i64>, T, Error),
 }
 
+/// What a reader's statements stand in.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reading {
+    Transaction,
+    Statements,
+}
+
+/// Commits whose answer was lost, since the store was opened, and what came of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Doubts {
+    /// Commits that were sent and not answered.
+    pub unanswered: u64,
+    /// Of these, those that were found to have been done; nothing was written again.
+    pub done: u64,
+    /// Verbs whose caller was told that nobody knows. All others were written again.
+    pub unknown: u64,
+}
+
+/// The same while it is counted.
+#[derive(Default)]
+struct Doubted {
+    unanswered: AtomicU64,
+    done: AtomicU64,
+    unknown: AtomicU64,
+}
+
 /// What is the same for all transactions of a store.
 pub(super) struct Transactions {
     pub(super) pool: Arc<Pool>,
     pub(super) begin_reading: String,
     begin_writing: String,
+    pub(super) alone: Alone,
+    doubted: Doubted,
 }
 
 impl Transactions {
@@ -93,7 +124,14 @@ impl Transactions {
         );
         let begin_reading = format!("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {local}");
         let begin_writing = format!("BEGIN ISOLATION LEVEL READ COMMITTED; {local}");
-        Transactions { pool, begin_reading, begin_writing }
+        let alone = Alone::of(schema);
+        Transactions { pool, begin_reading, begin_writing, alone, doubted: Doubted::default() }
+    }
+
+    pub(super) fn doubts(&self) -> Doubts {
+        let [unanswered, done, unknown] = [&self.doubted.unanswered, &self.doubted.done, &self.doubted.unknown]
+            .map(|count| count.load(Ordering::Relaxed));
+        Doubts { unanswered, done, unknown }
     }
 
     /// Reads within one transaction, so that all of it is of the same moment.
@@ -101,23 +139,49 @@ impl Transactions {
     where
         F: Future<Output = Result<T, Error>>,
     {
+        self.read_as(Reading::Transaction, work).await
+    }
+
+    /// Reads with statements that stand alone, each of its own moment. That is for what is asked most: nothing is sent
+    /// before and behind them, so they find no settings of a transaction, and name the schema themselves.
+    pub(super) async fn ask<T, F>(&self, work: impl Fn(Db) -> F) -> Result<T, Error>
+    where
+        F: Future<Output = Result<T, Error>>,
+    {
+        self.read_as(Reading::Statements, work).await
+    }
+
+    async fn read_as<T, F>(&self, reading: Reading, work: impl Fn(Db) -> F) -> Result<T, Error>
+    where
+        F: Future<Output = Result<T, Error>>,
+    {
         let deadline = Instant::now() + self.pool.settings.wait;
+        let end = |lease: Lease| match reading {
+            Reading::Transaction => lease.undo(),
+            Reading::Statements => lease.give_back(),
+        };
         let mut tries = 0;
         loop {
             tries += 1;
             let lease = self.pool.lease(deadline).await?;
-            lease.db.fire(&self.begin_reading);
-            let done = timeout_at(deadline, work(lease.db.clone())).await.unwrap_or_else(|_| Err(silent()));
+            if reading == Reading::Transaction {
+                lease.db.fire(&self.begin_reading);
+            }
+            let Ok(done) = timeout_at(deadline, work(lease.db.clone())).await else {
+                if reading == Reading::Statements {
+                    lease.cancel();
+                }
+                return Err(silent());
+            };
             match done {
                 Err(error) if error.is_busy() && tries < TRIES_MAX && Instant::now() < deadline => {
-                    let is_lost = error.is_unreachable();
-                    if !is_lost {
-                        lease.undo();
+                    if !error.is_unreachable() {
+                        end(lease);
                     }
                 }
                 Err(error) if error.is_unreachable() => return Err(error),
                 done => {
-                    lease.undo();
+                    end(lease);
                     return done;
                 }
             }
@@ -142,13 +206,17 @@ impl Transactions {
         let mut tries = 0;
         loop {
             tries += 1;
+            let in_doubt = sent.len();
             let tried = match self.pool.lease(deadline).await {
                 Ok(lease) => self.attempt(lease, deadline, (tenant, id, writer), &mut sent, &work).await,
                 Err(error) if error.is_busy() || !sent.is_empty() => Outcome::Again(error),
                 Err(error) => Outcome::Refused(error),
             };
             let error = match tried {
-                Outcome::Done(answer) => return Ok(answer),
+                Outcome::Done(answer) => {
+                    self.doubted.done.fetch_add(u64::from(sent.len() < in_doubt), Ordering::Relaxed);
+                    return Ok(answer);
+                }
                 Outcome::Refused(error) => return Err(error),
                 Outcome::Again(error) => error,
                 Outcome::Lost(version, answer, error) => {
@@ -157,15 +225,17 @@ impl Transactions {
                         deadline = Instant::now() + self.pool.settings.wait;
                     }
                     is_in_doubt = true;
+                    self.doubted.unanswered.fetch_add(1, Ordering::Relaxed);
                     sent.push((version, answer));
                     error
                 }
             };
             if tries >= TRIES_MAX || Instant::now() >= deadline {
-                return Err(match sent.is_empty() {
-                    true => error,
-                    false => Kind::Indeterminate { what: format!("the answer to a commit was lost; {error}") }.into(),
-                });
+                if sent.is_empty() {
+                    return Err(error);
+                }
+                self.doubted.unknown.fetch_add(1, Ordering::Relaxed);
+                return Err(Kind::Indeterminate { what: format!("the answer to a commit was lost; {error}") }.into());
             }
         }
     }

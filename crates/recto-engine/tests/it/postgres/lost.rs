@@ -5,16 +5,22 @@ use super::{asked, open, place};
 use crate::contract::make::*;
 use recto::entry::Millis;
 use recto::{Seq, digest::Digest};
-use recto_engine::store::postgres::{Postgres, Settings};
+use recto_engine::store::postgres::{Doubts, Postgres, Settings};
 use recto_engine::store::{AccessKey, EraseEntries, Forks, ReaderRow, RecordKind, Remains, Store, Tenant};
+use recto_testkit::postgres::{Pooler, Server};
 use std::cell::Cell;
 use std::time::Duration;
 
 /// A store, and the same one seen through something that cuts.
 fn behind(cut: Cut) -> (Proxy, Postgres, Postgres) {
+    let server = super::database().split_once('@').unwrap().1.split_once('/').unwrap().0;
+    behind_what_leads_to(server, cut)
+}
+
+fn behind_what_leads_to(server: &str, cut: Cut) -> (Proxy, Postgres, Postgres) {
     let settings = place();
     let direct = open(settings.clone()).expect("a new store can be opened");
-    let (server, rest) = super::database().split_once('@').unwrap().1.split_once('/').unwrap();
+    let rest = super::database().rsplit('/').next().unwrap();
     let proxy = Proxy::before(server, cut);
     let schema = settings.to_string();
     let schema = schema.rsplit('=').next().unwrap();
@@ -25,8 +31,7 @@ fn behind(cut: Cut) -> (Proxy, Postgres, Postgres) {
 }
 
 /// Every verb that writes, each with its commit cut once; and that it was done once.
-async fn every_verb_writes_once(cut: Cut) {
-    let (proxy, direct, through) = behind(cut);
+async fn every_verb_writes_once((proxy, direct, through): (Proxy, Postgres, Postgres)) -> Doubts {
     let tenant = tenant();
     let cuts = Cell::new(0);
     let next = || {
@@ -89,16 +94,30 @@ async fn every_verb_writes_once(cut: Cut) {
     let erased = through.erase(&tenant, &name("a"), Forks::Erase).await.unwrap();
     assert_eq!((erased.entries, erased.conversations), (4, vec![name("a"), name("b")]));
     assert_eq!(proxy.count(), cuts.get());
+    through.doubts()
 }
 
 #[tokio::test]
 async fn a_write_whose_commit_was_done_and_not_heard_of_is_not_done_again() {
-    every_verb_writes_once(Cut::After).await;
+    let Doubts { unanswered, done, unknown, .. } = every_verb_writes_once(behind(Cut::After)).await;
+    // What can be done twice is not looked up: of fifteen verbs these are the two about keys.
+    assert_eq!((unanswered, done, unknown), (15, 13, 0));
 }
 
 #[tokio::test]
 async fn a_write_whose_commit_never_arrived_is_done_again() {
-    every_verb_writes_once(Cut::Before).await;
+    let Doubts { unanswered, done, unknown, .. } = every_verb_writes_once(behind(Cut::Before)).await;
+    assert_eq!((unanswered, done, unknown), (15, 0, 0));
+}
+
+#[tokio::test]
+async fn behind_a_pooler_each_write_is_done_once_as_well() {
+    let pooler = Pooler::before(Server::shared());
+    for cut in [Cut::After, Cut::Before] {
+        let doubts = every_verb_writes_once(behind_what_leads_to(&pooler.address(), cut)).await;
+        // What became of it is the pooler's choice: it may drop what a client that is gone has sent.
+        assert_eq!((doubts.unanswered, doubts.unknown), (15, 0));
+    }
 }
 
 #[tokio::test]

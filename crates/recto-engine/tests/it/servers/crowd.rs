@@ -53,6 +53,14 @@ impl Crowd {
         assert!(!waited.timed_out(), "each was to tell {lines} lines more than {before:?}, and they told {counts:?}");
     }
 
+    /// Waits until what they have told is enough.
+    pub(super) fn until(&self, is_enough: impl Fn(&[Vec<String>]) -> bool) {
+        let heard = self.heard.0.lock().unwrap();
+        let (heard, waited) = self.heard.1.wait_timeout_while(heard, PATIENCE, |heard| !is_enough(heard)).unwrap();
+        let counts: Vec<usize> = heard.iter().map(Vec::len).collect();
+        assert!(!waited.timed_out(), "they were to tell more than {counts:?} lines");
+    }
+
     /// Waits for the end of all, whose tests must pass, and returns what each has told.
     pub(super) fn end(self) -> Vec<Vec<String>> {
         for ear in self.ears {

@@ -173,7 +173,15 @@ fn check_waits(told: &[Vec<String>]) {
 
 #[test]
 fn on_one_conversation_no_update_is_lost_and_another_server_sees_all_of_them() {
-    let address = address();
+    check_one(address());
+}
+
+#[test]
+fn behind_a_pooler_no_update_of_one_conversation_is_lost_either() {
+    check_one(crate::postgres::pooled::address());
+}
+
+fn check_one(address: String) {
     let engine = block_on(async {
         let engine = Engine::over(open(&address).await);
         engine.open(&at("any"), Opening::default()).await.unwrap();
