@@ -46,6 +46,8 @@ fn path(api: Api) -> &'static str {
         Api::Chat => "/v1/chat/completions",
         Api::Responses => "/v1/responses",
         Api::Messages => "/v1/messages",
+        Api::Gemini => "/v1beta/models/gemini-2.5-pro:generateContent",
+        Api::Ollama => "/api/chat",
     }
 }
 

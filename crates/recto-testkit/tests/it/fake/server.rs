@@ -96,6 +96,7 @@ fn body(api: Api) -> Value {
             "include": ["reasoning.encrypted_content"]}),
         Api::Messages => json!({"model": "claude-opus-5-5", "max_tokens": 100,
             "thinking": {"type": "adaptive", "display": "summarized"}, "messages": [{"role": "user", "content": "x"}]}),
+        Api::Gemini | Api::Ollama => unreachable!("their streams are put together by the tests of the wires"),
     }
 }
 
@@ -123,6 +124,7 @@ fn joined(api: Api, events: &[Value]) -> Value {
             events.iter().filter(done).map(|event| event["item"].clone()).collect()
         }
         Api::Messages => joined_messages(events),
+        Api::Gemini | Api::Ollama => unreachable!("their streams are put together by the tests of the wires"),
     }
 }
 
@@ -189,6 +191,7 @@ fn a_stream_says_what_the_whole_answer_says() {
             Api::Chat => (&whole["choices"][0]["message"], &events[events.len() - 1]["usage"]),
             Api::Responses => (&whole["output"], &events[events.len() - 1]["response"]["usage"]),
             Api::Messages => (&whole["content"], &events[events.len() - 2]["usage"]),
+            Api::Gemini | Api::Ollama => unreachable!("their streams are put together by the tests of the wires"),
         };
         assert_eq!(&joined(api, &events), said, "{api:?}");
         assert_eq!(usage, &whole["usage"], "{api:?}");
