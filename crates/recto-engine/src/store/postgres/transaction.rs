@@ -9,6 +9,7 @@ use super::pool::{Db, Lease, Pool, Statement};
 use super::value::{number, values};
 use crate::error::{Error, Kind};
 use crate::store::{ConversationId, Tenant};
+use crate::timing::Timing;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::time::{Instant, timeout_at};
@@ -81,6 +82,7 @@ pub(super) struct Transactions {
     pub(super) pool: Arc<Pool>,
     pub(super) begin_reading: String,
     begin_writing: String,
+    pub(super) writes: Arc<Timing>,
 }
 
 impl Transactions {
@@ -93,7 +95,7 @@ impl Transactions {
         );
         let begin_reading = format!("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {local}");
         let begin_writing = format!("BEGIN ISOLATION LEVEL READ COMMITTED; {local}");
-        Transactions { pool, begin_reading, begin_writing }
+        Transactions { pool, begin_reading, begin_writing, writes: Arc::default() }
     }
 
     /// Reads within one transaction, so that all of it is of the same moment.
@@ -134,6 +136,7 @@ impl Transactions {
     where
         F: Future<Output = Result<Plan<'v, T>, Error>>,
     {
+        let _running = self.writes.running();
         let writer = random()?;
         let mut deadline = Instant::now() + self.pool.settings.wait;
         // Commits that nobody has answered, by the version that they would have made.
