@@ -21,6 +21,8 @@ use super::Server;
 use super::auth::Caller;
 use super::error::refusal;
 use super::metrics::End;
+use super::setup::Setup;
+use super::visit::About;
 use axum::body::Bytes;
 use axum::http::header::{HeaderName, RETRY_AFTER};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
@@ -41,10 +43,11 @@ use seen::Seen;
 use serde_json::Value;
 use std::sync::Arc;
 use tokio::sync::oneshot;
-use upstreams::Upstreams;
 use which::{Found, Which};
 
-pub(super) use count::{count_tokens, models};
+pub(super) use call::Known;
+pub(super) use count::{count_tokens, models, wire_of};
+pub(super) use upstreams::Upstreams;
 
 /// The header in which a client names its conversation, and in which it is told.
 const CONVERSATION: HeaderName = HeaderName::from_static("x-recto-conversation");
@@ -65,18 +68,20 @@ pub(super) struct Gateway {
     seen: Seen,
     places: Places,
     flights: Arc<Flights>,
-    upstreams: Upstreams,
-    calls: call::Known,
 }
 
 /// A request of a client.
-struct Asked<S> {
-    server: Arc<Server<S>>,
-    caller: Caller,
-    wire: Wire,
-    uri: Uri,
-    headers: HeaderMap,
-    body: Bytes,
+pub(super) struct Asked<S> {
+    pub(super) server: Arc<Server<S>>,
+    /// What held when it came.
+    pub(super) setup: Arc<Setup>,
+    /// What is told of it.
+    pub(super) about: Arc<About>,
+    pub(super) caller: Caller,
+    pub(super) wire: Wire,
+    pub(super) uri: Uri,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Bytes,
 }
 
 /// A request that is about to be sent.
@@ -106,6 +111,16 @@ enum Record {
     Call(Box<Recorded>),
 }
 
+impl Record {
+    /// The conversation, if it is known.
+    fn at(&self) -> Option<&At> {
+        match self {
+            Record::Nothing => None,
+            Record::Call(recorded) => Some(recorded.at()),
+        }
+    }
+}
+
 /// A call that is under way.
 struct Recorded {
     /// The call, unless no page could be made for it.
@@ -116,17 +131,9 @@ struct Recorded {
 }
 
 /// Answers a request in a provider's format.
-pub(super) async fn answer<S: Store>(
-    server: Arc<Server<S>>,
-    caller: Caller,
-    wire: Wire,
-    uri: Uri,
-    headers: HeaderMap,
-    body: Bytes,
-) -> Response {
+pub(super) async fn answer<S: Store>(asked: Asked<S>) -> Response {
     let (head, answered) = oneshot::channel();
-    let hold = server.closing.hold();
-    let asked = Asked { server, caller, wire, uri, headers, body };
+    let (hold, wire) = (asked.server.closing.hold(), asked.wire);
     // On its own, so that a client who leaves doesn't leave half a record behind.
     tokio::spawn(async move {
         asked.run(head).await;
@@ -144,11 +151,15 @@ pub(super) async fn answer<S: Store>(
 
 impl<S: Store> Asked<S> {
     async fn run(self, mut head: oneshot::Sender<Response>) {
+        let preparing = self.server.metrics.prepared.running();
         let ready = match self.ready().await {
             Ok(ready) => ready,
             Err(refused) => return drop(head.send(refused.told(self.wire))),
         };
+        drop(preparing);
         let Ready { upstream, body, record, page, going } = ready;
+        self.server.metrics.page(page);
+        self.about.continues(record.at(), page);
         // A provider that has refused for now is for the client to ask again, as it would be without us.
         let sending = self.send(&upstream, self.path(), Method::POST, body, Repeat::WhenUnreached);
         let sent = tokio::select! {
@@ -339,10 +350,21 @@ impl<S: Store> Asked<S> {
         body: Bytes,
         repeat: Repeat,
     ) -> Result<upstream::Response, Error> {
-        let (query, headers) = (self.uri.query(), self.headers.clone());
+        let (query, mut headers) = (self.uri.query(), self.headers.clone());
+        if path == self.path() {
+            self.about.trace.calling(upstream, self.wire, &mut headers);
+        }
         let credential: Credential = self.caller.credential;
+        let numbers = self.server.metrics.upstream(upstream.name());
+        numbers.request_bytes.add(body.len() as u64);
+        let waiting = numbers.waited.running();
         let forward = Forward { method, path, query, headers, body, credential, repeat };
-        upstream.forward(forward, &mut |_| self.server.metrics.retries.count()).await
+        let sent = upstream.forward(forward, &mut |_| self.server.metrics.retries.count()).await;
+        drop(waiting);
+        let status = sent.as_ref().map_or(0, upstream::Response::status);
+        numbers.answered(status);
+        self.about.trace.answered(status);
+        sent
     }
 }
 
