@@ -1,6 +1,8 @@
 //! What can be asked for on the command line.
 
 mod keys; // who may ask the server
+#[cfg(feature = "mcp")]
+mod mcp; // the store for agents' programs
 mod pages; // which pages, of which conversations
 mod run; // carrying a conversation on
 mod search; // what to look for, and where
@@ -15,6 +17,8 @@ use clap_complete::Shell;
 use std::path::PathBuf;
 
 pub(crate) use keys::{AddKeyArgs, KeysCommand, ListKeysArgs, RevokeKeyArgs};
+#[cfg(feature = "mcp")]
+pub(crate) use mcp::McpArgs;
 pub(crate) use pages::{ConvertArgs, PageArgs, ReplayArgs, ValidateArgs};
 pub(crate) use run::RunArgs;
 pub(crate) use search::SearchArgs;
@@ -118,6 +122,10 @@ pub(crate) enum Command {
     /// Take the requests of agents, and send pages instead: change their base URL, and nothing else.
     #[command(after_help = serve::SERVE_AFTER_HELP)]
     Serve(ServeArgs),
+    /// Let an agent's program look into the store, by the Model Context Protocol.
+    #[cfg(feature = "mcp")]
+    #[command(after_help = mcp::MCP_AFTER_HELP)]
+    Mcp(McpArgs),
     /// Make, list or revoke keys for the server.
     #[command(after_help = keys::KEYS_AFTER_HELP, disable_help_subcommand = true)]
     Keys {

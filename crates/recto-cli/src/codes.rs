@@ -164,8 +164,8 @@ codes! {
          import` take folders",
         "Name a file.";
     NoTranscripts = 302, "a folder without transcripts",
-        "`recto replay` and `recto import` read the *.json and *.jsonl that lie directly in a folder, and there are none.",
-        "$ recto replay empty\nerror[R0302]: no *.json or *.jsonl in empty",
+        "`recto replay` and `recto import` read the *.json, *.jsonl and *.traj that lie directly in a folder, and there are none.",
+        "$ recto replay empty\nerror[R0302]: no *.json, *.jsonl or *.traj in empty",
         "Name the folder in which they lie, or the files themselves.";
     TooLarge = 303, "a file that is too large",
         "Transcripts are read up to 1024 MiB, policies and configuration files up to 1 MiB.",
@@ -260,7 +260,7 @@ codes! {
          field `windwo`, …\nhint: did you mean \"window\"?",
         "Correct the file at that place; `recto help models` and docs/formats.md tell which keys there are.";
     NoUpstream = 325, "no provider answers for a model",
-        "Models of OpenAI and Anthropic have theirs built in; all others go where recto.toml says.",
+        "Models of OpenAI, Anthropic, Google and Ollama have theirs built in; all others go where recto.toml says.",
         "$ recto run --with glm-5.3 sunday Hi\nerror[R0325]: no upstream answers for model \"glm-5.3\"\nhint: add `models = \
          [\"glm-5.3\"]` to an [upstream.NAME] in recto.toml",
         "Add an [upstream.NAME] to recto.toml, as `recto help config` shows.";

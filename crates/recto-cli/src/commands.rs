@@ -18,6 +18,8 @@ pub(crate) mod import;
 pub(crate) mod keys;
 pub(crate) mod list;
 pub(crate) mod man;
+#[cfg(feature = "mcp")]
+pub(crate) mod mcp;
 pub(crate) mod migrate;
 pub(crate) mod models;
 pub(crate) mod pin;

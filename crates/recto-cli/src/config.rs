@@ -26,7 +26,7 @@ pub(crate) use programs::{ProgramLayer, ProgramSettings};
 pub(crate) use server::{ServerLayer, ServerSettings};
 pub(crate) use summarizer::{SummarizerLayer, SummarizerTold};
 pub(crate) use upkeep::{LogLayer, Retention, RetentionLayer, TracingLayer};
-pub(crate) use upstream::UpstreamLayer;
+pub(crate) use upstream::{UpstreamLayer, is_alike};
 
 /// What the configuration files say together.
 #[derive(Clone, Debug, Default)]

@@ -86,6 +86,8 @@ fn configured(cli: &Cli) -> Result<Config, Failure> {
         | Command::Migrate(_)
         | Command::Models(_)
         | Command::Config(_) => Config::load(cli.config.as_deref()),
+        #[cfg(feature = "mcp")]
+        Command::Mcp(_) => Config::load(cli.config.as_deref()),
         Command::Validate(_)
         | Command::Demo
         | Command::Policy { .. }
@@ -104,6 +106,8 @@ fn run(command: &Command, config: &Config) -> Result<(), Failure> {
         Command::Validate(args) => commands::validate::run(args),
         Command::Run(args) => commands::run::run(args, config),
         Command::Serve(args) => commands::serve::run(args, config),
+        #[cfg(feature = "mcp")]
+        Command::Mcp(args) => commands::mcp::run(args, config),
         Command::Keys { command } => commands::keys::run(command, config),
         Command::Import(args) => commands::import::run(args, config),
         Command::List(args) => commands::list::run(args, config),

@@ -1,5 +1,6 @@
 //! Colour, where it is wanted: it repeats what the words say, and never stands alone.
 
+use recto::receipt::Fate;
 use std::env;
 use std::io::{self, IsTerminal};
 
@@ -7,11 +8,13 @@ const RED: &str = "\u{1b}[31m";
 const GREEN: &str = "\u{1b}[32m";
 const YELLOW: &str = "\u{1b}[33m";
 const CYAN: &str = "\u{1b}[36m";
+const FAINT: &str = "\u{1b}[2m";
 const BOLD_RED: &str = "\u{1b}[1;31m";
 const PLAIN: &str = "\u{1b}[0m";
 
-/// Words for the fate of an entry in a receipt, and their colours.
-const FATES: [(&str, &str); 3] = [("shown", GREEN), ("changed", YELLOW), ("not shown", RED)];
+/// Words for the fate of an entry in a receipt.
+pub(crate) const FATES: [(&str, Fate); 3] =
+    [("shown", Fate::Shown), ("changed", Fate::Changed), ("not shown", Fate::NotShown)];
 
 /// When to colour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -88,15 +91,36 @@ impl Paint {
         self.with(CYAN, label)
     }
 
-    /// Colours the words under `fate` in the table of a receipt.
-    pub(crate) fn fates(self, receipt: &str) -> String {
+    /// Colours what is in one of three states, as the fates of entries are.
+    pub(crate) fn state(self, state: Fate, text: &str) -> String {
+        let colour = match state {
+            Fate::Shown => GREEN,
+            Fate::Changed => YELLOW,
+            Fate::NotShown => RED,
+        };
+        self.with(colour, text)
+    }
+
+    /// Colours what only carries words.
+    pub(crate) fn faint(self, text: &str) -> String {
+        self.with(FAINT, text)
+    }
+
+    /// Colours what a number is drawn as.
+    pub(crate) fn number(self, text: &str) -> String {
+        self.with(CYAN, text)
+    }
+
+    /// Colours the words under `fate` in the table of a receipt; `fold` makes the lines of a line.
+    pub(crate) fn fates(self, receipt: &str, fold: impl Fn(&str) -> Vec<String>) -> String {
         let mut at = None;
         let mut lines = Vec::new();
         for line in receipt.lines() {
-            lines.push(match at {
-                Some(column) => self.fate(line, column),
-                None => line.to_string(),
-            });
+            let mut folded = fold(line);
+            if let (Some(column), Some(first)) = (at, folded.first_mut()) {
+                *first = self.fate(first, column);
+            }
+            lines.append(&mut folded);
             if at.is_none() && line.trim_start().starts_with("entries ") {
                 at = line.find(" fate ").map(|space| space + 1);
             }
@@ -107,9 +131,11 @@ impl Paint {
     fn fate(self, line: &str, column: usize) -> String {
         let Some((start, _)) = line.char_indices().nth(column) else { return line.into() };
         let (before, rest) = line.split_at(start);
-        let told = FATES.iter().find(|(word, _)| rest.strip_prefix(word).is_some_and(|rest| rest.starts_with(' ')));
+        let told = FATES
+            .iter()
+            .find(|(word, _)| rest.strip_prefix(word).is_some_and(|rest| rest.is_empty() || rest.starts_with(' ')));
         match told {
-            Some((word, colour)) => format!("{before}{}{}", self.with(colour, word), &rest[word.len()..]),
+            Some((word, fate)) => format!("{before}{}{}", self.state(*fate, word), &rest[word.len()..]),
             None => line.into(),
         }
     }
@@ -127,13 +153,14 @@ mod tests {
     fn only_the_words_under_fate_are_coloured() {
         let receipt = "page  shown\n  entries   fate       tokens  why\n  #0–9      not shown       1  shown \n  \
                        #10       shown           2  changed \n  page 1";
-        let painted = Paint { is_on: true }.fates(receipt);
+        let as_it_is = |line: &str| vec![line.to_string()];
+        let painted = Paint { is_on: true }.fates(receipt, as_it_is);
         let expected = receipt.replacen("not shown ", "\u{1b}[31mnot shown\u{1b}[0m ", 1).replacen(
             "  shown           2",
             "  \u{1b}[32mshown\u{1b}[0m           2",
             1,
         );
         assert_eq!(painted, expected);
-        assert_eq!(Paint { is_on: false }.fates(receipt), receipt);
+        assert_eq!(Paint { is_on: false }.fates(receipt, as_it_is), receipt);
     }
 }

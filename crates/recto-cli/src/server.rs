@@ -12,6 +12,8 @@ mod session; // who looks with a browser
 mod limits; // how much is taken, and from how many at once
 mod gateway; // pages instead of histories
 mod api; // everything else that can be done, for programs in any language
+#[cfg(feature = "mcp")]
+mod mcp; // some of it, for agents' programs
 mod web; // the inspector
 mod health; // whether it lives, and whether it can work
 mod metrics; // what happened, as numbers
@@ -33,6 +35,8 @@ use tokio::sync::Notify;
 
 pub(crate) use auth::is_loopback;
 pub(crate) use listen::serve;
+#[cfg(feature = "mcp")]
+pub(crate) use mcp::converse;
 pub(crate) use metrics::Metrics;
 pub(crate) use setup::Setup;
 pub(crate) use trace::Tracer;

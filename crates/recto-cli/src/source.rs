@@ -6,6 +6,7 @@ use crate::talk;
 use recto::error::Place;
 use recto::nearest::nearest;
 use recto::transcript::{self, Conversation};
+use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -39,6 +40,10 @@ pub(crate) const WORDS: Kind =
     Kind { bytes_max: 1 << 24, size_hint: "name it, and let it be read in parts", folder_hint: "name a file in it" };
 pub(crate) const CONFIG: Kind =
     Kind { bytes_max: 1 << 20, size_hint: "is it a configuration file?", folder_hint: "name a TOML file in it" };
+/// How the names of transcripts end, in a folder.
+const EXTENSIONS: [&str; 3] = ["json", "jsonl", "traj"];
+/// How archives begin.
+const ZIP: &[u8] = b"PK\x03\x04";
 /// How many ids are listed where one must be picked.
 const IDS_LISTED_MAX: usize = 10;
 /// How many near ids are named where one is unknown.
@@ -47,7 +52,7 @@ const IDS_NEAR_MAX: usize = 3;
 /// A conversation and what to call it.
 #[derive(Debug)]
 pub(crate) struct Named {
-    /// Its id; without one, the name of its file, and its number where the file has several.
+    /// Its id; without one, the name of its file, and where the file has several, what it is called there or its number.
     pub(crate) name: String,
     pub(crate) conversation: Conversation,
 }
@@ -69,10 +74,12 @@ pub(crate) fn named(path: &Path, text: &str) -> Result<Vec<Named>, Failure> {
     })?;
     let stem = if is_stdin(path) { "stdin".into() } else { path.file_stem().unwrap_or_default().to_string_lossy() };
     let several = found.len() > 1;
-    let name = |at: usize, conversation: &Conversation| match &conversation.id {
-        Some(id) => id.to_string(),
-        None if several => format!("{stem}#{}", at + 1),
-        None => stem.to_string(),
+    let mut within = HashSet::new();
+    let mut name = |at: usize, conversation: &Conversation| match (&conversation.id, &conversation.within) {
+        (Some(id), _) => id.to_string(),
+        (None, Some(name)) if several && within.insert(name.clone()) => format!("{stem}#{name}"),
+        (None, _) if several => format!("{stem}#{}", at + 1),
+        (None, _) => stem.to_string(),
     };
     let named = found.into_iter().enumerate();
     Ok(named.map(|(at, conversation)| Named { name: name(at, &conversation), conversation }).collect())
@@ -132,7 +139,7 @@ pub(crate) fn note_replaced(path: &Path, conversation: &Conversation) {
     }
 }
 
-/// Returns the files that are meant: a folder stands for its *.json and *.jsonl, sorted by name.
+/// Returns the files that are meant: a folder stands for its *.json, *.jsonl and *.traj, sorted by name.
 pub(crate) fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     let mut files = Vec::new();
     for path in paths {
@@ -144,13 +151,16 @@ pub(crate) fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
         let mut within = Vec::new();
         for entry in fs::read_dir(path).map_err(failed)? {
             let file = entry.map_err(failed)?.path();
-            let is_transcript = file.extension().is_some_and(|extension| extension == "json" || extension == "jsonl");
+            let is_transcript = file.extension().is_some_and(|it| EXTENSIONS.iter().any(|extension| it == *extension));
             if is_transcript && file.is_file() {
                 within.push(file);
             }
         }
         if within.is_empty() {
-            return Err(Failure::of(Code::NoTranscripts, format!("no *.json or *.jsonl in {}", path.display())));
+            return Err(Failure::of(
+                Code::NoTranscripts,
+                format!("no *.json, *.jsonl or *.traj in {}", path.display()),
+            ));
         }
         within.sort();
         files.extend(within);
@@ -221,7 +231,12 @@ fn not_utf8(path: &Path, error: &std::string::FromUtf8Error) -> Failure {
     let Place { line, column } = Place::at(good, at);
     let byte = bytes.get(at).copied().unwrap_or_default();
     let what = format!("line {line}, column {column}: byte 0x{byte:02X} is not valid UTF-8");
-    let is_utf16 = matches!(bytes, [0xFF, 0xFE, ..] | [0xFE, 0xFF, ..]);
-    let hint = if is_utf16 { "it looks like UTF-16: convert it to UTF-8" } else { "convert it to UTF-8" };
+    let hint = match bytes {
+        [0xFF, 0xFE, ..] | [0xFE, 0xFF, ..] => "it looks like UTF-16: convert it to UTF-8",
+        _ if bytes.starts_with(ZIP) => {
+            "it looks like an archive, as Inspect's *.eval are: `inspect log dump FILE` writes one as JSON"
+        }
+        _ => "convert it to UTF-8",
+    };
     Failure::of(Code::NotUtf8, what).during(format!("cannot read {}", shown(path))).hinting(hint)
 }

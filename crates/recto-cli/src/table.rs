@@ -39,6 +39,39 @@ pub(crate) fn cut(text: &str, width_max: usize) -> String {
     format!("{}…", text[..fitting].trim_end_matches('\u{200d}'))
 }
 
+/// Returns a line in pieces that are at most so wide, those after the first with so many spaces before them. It is
+/// parted between words; a word that is wider stays whole.
+pub(crate) fn folded(line: &str, width_max: usize, indent: usize) -> Vec<String> {
+    let mut pieces: Vec<String> = Vec::new();
+    let mut piece = String::new();
+    for word in words(line) {
+        let is_full = piece.width() + word.trim_end().width() > width_max && !piece.trim().is_empty();
+        if is_full && !word.trim().is_empty() {
+            pieces.push(piece.trim_end().into());
+            piece = " ".repeat(indent);
+        }
+        piece.push_str(word);
+    }
+    pieces.push(piece.trim_end().into());
+    pieces
+}
+
+/// Words with the space behind them; the groups of a number are one.
+fn words(line: &str) -> Vec<&str> {
+    let is_digit = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_digit);
+    let bytes = line.as_bytes();
+    let is_within = |space: usize| space > 0 && is_digit(bytes.get(space - 1)) && is_digit(bytes.get(space + 1));
+    let ends =
+        line.match_indices(' ').map(|(space, _)| space).filter(|space| !is_within(*space)).map(|space| space + 1);
+    let mut from = 0;
+    let mut words: Vec<&str> = Vec::new();
+    for end in ends.chain([line.len()]) {
+        words.push(&line[from..end]);
+        from = end;
+    }
+    words
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -50,6 +83,15 @@ mod tests {
         let lines = aligned(&rows, [Side::Left, Side::Right]);
         assert_eq!(lines, "name   n\n山田   1\ncafe\u{301}  20\n👩‍👩‍👧     3");
         assert!(lines.lines().all(|line| line.width() == 8));
+    }
+
+    #[test]
+    fn lines_are_folded_between_words() {
+        assert_eq!(folded("  a   bc def", 20, 4), ["  a   bc def"]);
+        assert_eq!(folded("  a   bc def ghi", 8, 4), ["  a   bc", "    def", "    ghi"]);
+        assert_eq!(folded("used 12 730 of", 9, 2), ["used", "  12 730", "  of"]);
+        assert_eq!(folded("longerthanthat is", 5, 2), ["longerthanthat", "  is"]);
+        assert_eq!(folded("", 5, 2), [""]);
     }
 
     #[test]

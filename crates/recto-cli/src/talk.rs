@@ -9,6 +9,10 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicU8, Ordering};
+use terminal_size::{Width, terminal_size_of};
+
+/// How many columns a terminal has that doesn't say.
+const WIDTH_USUAL: usize = 80;
 
 /// How what is said on stderr is spelled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -92,6 +96,13 @@ pub(crate) fn text(text: &str) -> Result<(), Failure> {
 /// Writes text of a conversation to stdout, with a line end after it: as it is, but where a terminal would heed it.
 pub(crate) fn content(content: &str) -> Result<(), Failure> {
     if io::stdout().is_terminal() { text(content) } else { data(format!("{content}\n").as_bytes()) }
+}
+
+/// Returns how many columns stdout has, if it is a terminal.
+pub(crate) fn width() -> Option<usize> {
+    io::stdout()
+        .is_terminal()
+        .then(|| terminal_size_of(io::stdout()).map_or(WIDTH_USUAL, |(Width(columns), _)| columns.into()))
 }
 
 /// Says something on stderr. That nobody listens is no reason to stop.

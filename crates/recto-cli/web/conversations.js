@@ -65,7 +65,7 @@ export function mount(root, route, shell) {
 		state.sight = state.rows.filter(accepts);
 		for (const it of filters.children) it.setAttribute('aria-pressed', String(it.dataset.filter === state.filter));
 		const all = state.next === null ? count(state.sight.length) : `${count(state.sight.length)}+`;
-		fill(sum, state.problem ? '' : `${all} ${state.sight.length === 1 ? 'conversation' : 'conversations'}${state.isComplete ? '' : '; only those that changed last were searched, order by name reaches all'}`);
+		fill(sum, state.problem ? '' : `${all} ${state.sight.length === 1 ? 'conversation' : 'conversations'}${state.isComplete ? '' : '; there are more: the first 10\u202f000 names were looked through, order by name reaches all'}`);
 		if (state.sight.length === 0) return fill(body, nothing());
 		if (list.element.parentNode !== body) fill(body, list.element);
 		if (keep) {

@@ -28,7 +28,7 @@ const REASONS = {
 	other_section: (why) => `section ${why.section} was not selected`,
 	section_cap: (why) => `section ${why.section} shows its newest ${count(why.cap)} tokens`,
 	trace: () => 'a trace of another run',
-	folded: (why) => `the summary ${at(why.by)} stands for it`,
+	folded: (why) => `the summary ${at(why.summary)} stands for it`,
 	named: (why) => `said by ${why.author}`,
 	over_cap: (why) => `${count(why.chars)} characters, ${count(why.cap)} are shown`,
 	not_newest: (why) => `not among the newest ${why.keep}`,
@@ -44,13 +44,13 @@ const REASONS = {
 	ends_kept: (why) => `${age(why)}: first ${count(why.head)} and last ${count(why.tail)} of ${count(why.of)} characters`,
 	condensed: (why) => `${age(why)}: ${count(why.shown)} characters by ${why.model} for ${count(why.of)}`,
 	not_condensed: (why) => `${age(why)}: first ${count(why.shown)} of ${count(why.of)} characters, no summary: ${why.why}`,
-	summarized: (why) => `a note by ${why.model} stands for ${span(why.span)}`,
+	summarized: (why) => `a note by ${why.model} stands for ${span(why.stands_for)}`,
 	excerpted: (why) => `${count(why.kept)} of ${many(why.of, 'line', 'lines')} kept, after ${many(why.age, 'call', 'calls')}`,
 	pays: (why) => `waiting has cost ${count(why.rent)}, breaking the cache costs ${count(why.cost)}`,
 	must_fit: () => 'it would not fit',
 	cache_is_cold: () => 'the cache is cold, so changing is free',
 	duplicate: (why) => `same as the result ${at(why.of)}`,
-	superseded: (why) => `superseded by ${at(why.by)}`,
+	superseded: (why) => `superseded by ${at(why.newer)}`,
 	similar: (why) => `${why.percent}\u202f% the same as the result ${at(why.to)}`,
 	irrelevant: (why) => `${many(why.age, 'call', 'calls')} old, ${why.percent}\u202f% of it has to do with what was said lately`,
 	orphan_result: (why) => `no call ${why.call}`,
@@ -73,8 +73,8 @@ export function reason(why) {
 	return String(why?.reason ?? 'no reason given').replace(/_/g, ' ');
 }
 
-// Returns the pass that saw to a fate. Where a reason has a field of the same name, the pass is the reason's.
-export const pass = (row) => (typeof row?.by === 'string' ? row.by : String(row?.reason ?? ''));
+// Returns the pass that saw to a fate.
+export const pass = (row) => String(row?.by ?? '');
 
 // Returns what a decision does, in a few words, and the entries it is about.
 export function decision(edit) {

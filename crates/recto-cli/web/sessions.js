@@ -35,9 +35,9 @@ function session(one) {
 	return h('section', { class: 'block session' }, h('h2', one.provider, h('small', `reader ${one.reader}${one.workspace ? ` \u00b7 ${one.workspace}` : ''}`)),
 		one.lost && h('p', { class: 'bad' }, `It was lost: ${typeof one.lost === 'string' ? one.lost : JSON.stringify(one.lost)}. The next call tells it everything again.`),
 		bar, h('p', held === all ? `It holds everything, up to #${one.head}.` : `It holds everything up to ${one.acked === null ? 'nothing' : `#${one.acked}`}: ${count(held)} of ${many(all, 'entry', 'entries')}, ${percent(held, all)}. The rest is told at the next call.`),
-		h('dl', { class: 'facts' }, h('dt', 'Session'), h('dd', h('code', one.id ?? 'none yet')), one.seeded !== null && one.seeded !== undefined && [h('dt', 'Seeded with'), h('dd', `#${one.seeded}`)],
+		h('dl', { class: 'facts' }, h('dt', 'Session'), h('dd', h('code', one.id ?? 'none yet')), one.seeded !== null && one.seeded !== undefined && [h('dt', 'Told everything'), h('dd', `at call ${one.seeded}`)],
 			one.sent && [h('dt', 'Under way'), h('dd', one.sent.is_over ? `A call was sent ${moment(one.sent.since)} and nobody acknowledged it: what came of it is looked up before the next.` : `A call was sent ${moment(one.sent.since)}; until ${moment(one.sent.until)} nobody else may send.`)]),
 		stale.length === 0 ? h('p', { class: 'meta' }, 'Nothing of it is stale.')
-			: [h('p', h('b', `\u25d0 ${count(tokens)} tokens are stale`), `: it reads ${many(stale.length, 'stretch', 'stretches')} in full that were decided shorter.`),
+			: [h('p', h('b', `\u25d0 ${count(tokens)} tokens are stale`), `: it reads in full what was decided shorter, in ${many(stale.length, 'stretch', 'stretches')}.`),
 				table([['Entries'], ['Tokens too many', 'number']], stale.slice(0, STALE_MAX).map((row) => [span(row), count(row.tokens)]), { class: 'rows compare' })]);
 }

@@ -125,7 +125,7 @@ function request(made, it) {
 			const { text: start, more } = beginning(bytes, Infinity, BYTES_SHOWN_MAX);
 			fill(box,
 				h('p', `${count(new TextEncoder().encode(bytes).length)} bytes, `, made.agrees === false || agrees === 'false' ? h('b', { class: 'bad' }, 'not those that were sent: this version spells the page otherwise') : 'byte for byte as the page was made then', '.'),
-				h('div', { class: 'row' }, button('Copy as curl', () => copy(curl(made.wire, bytes), 'Command'), { class: 'primary' }), button('Copy the bytes', () => copy(bytes, 'Request')), button('Close', () => fill(box, show))),
+				h('div', { class: 'row' }, button('Copy as curl', () => copy(curl(made.wire, bytes, made.receipt.target), 'Command'), { class: 'primary' }), button('Copy the bytes', () => copy(bytes, 'Request')), button('Close', () => fill(box, show))),
 				h('pre', { class: 'bytes', tabindex: '0', 'aria-label': 'The request' }, start),
 				more > 0 && h('p', { class: 'meta' }, `${count(more)} more characters; the copies have them all.`));
 		} catch (problem) {

@@ -256,20 +256,16 @@ pub trait Store: Send + Sync + 'static {
 
     /// Makes entries findable by their terms, in the order of their places, and returns how far that has come; those up to
     /// there are passed over, so that it can be done again. It is no change of the conversation. An erase of an entry may
-    /// undo all of it. A store that keeps no index takes nothing.
+    /// undo all of it.
     fn index(
         &self,
         tenant: &Tenant,
         id: &ConversationId,
         texts: Vec<Termed>,
-    ) -> impl Future<Output = Result<Option<Indexed>, Error>> + Send;
+    ) -> impl Future<Output = Result<Indexed, Error>> + Send;
 
-    /// Returns how far the index has come; nothing where a store keeps none.
-    fn indexed(
-        &self,
-        tenant: &Tenant,
-        id: &ConversationId,
-    ) -> impl Future<Output = Result<Option<Indexed>, Error>> + Send;
+    /// Returns how far the index has come.
+    fn indexed(&self, tenant: &Tenant, id: &ConversationId) -> impl Future<Output = Result<Indexed, Error>> + Send;
 
     /// Finds entries by terms, for each the newest first and at most so many.
     fn postings(

@@ -9,6 +9,7 @@
 mod connect; // addresses, certificates, the client
 mod exchange; // one request, again where that is safe, and its answer in chunks
 mod forward; // a client's request as it came, and whose key goes with it
+mod frames; // the pieces of a stream
 mod hear; // what an event of a stream says
 mod refusal; // why a provider did not answer
 
@@ -17,8 +18,9 @@ pub use forward::{ClientKey, Credential, Forward};
 
 use crate::drive::{Heard, Listen};
 use crate::error::{Error, Kind};
+use frames::Frames;
 use recto::entry::{Status, Text};
-use recto::wire::{Reply, Wire, sse};
+use recto::wire::{Reply, Wire};
 use reqwest::header::HeaderMap;
 use reqwest::{Client, Url};
 use serde_json::{Map, Value};
@@ -33,7 +35,8 @@ use std::time::Duration;
 pub struct Settings {
     /// What it is called in errors and notes.
     pub name: Text,
-    /// What the provider documents as its base URL: `https://api.openai.com/v1`, `https://api.anthropic.com`.
+    /// What the provider documents as its base URL: `https://api.openai.com/v1`, `https://api.anthropic.com`,
+    /// `https://generativelanguage.googleapis.com/v1beta`, `http://localhost:11434`.
     pub url: String,
     /// The format it is spoken to in.
     pub wire: Wire,
@@ -92,8 +95,6 @@ pub struct Upstream(Arc<Prepared>);
 struct Prepared {
     settings: Settings,
     base: Url,
-    /// Where answers are asked for.
-    answers: Url,
     key: Option<Key>,
     /// What goes with everything that we ask ourselves.
     headers: HeaderMap,
@@ -173,8 +174,7 @@ impl Upstream {
         let client_key = forward::client_key(&settings, [&credential, &extra])?;
         let headers = connect::headers(&settings, [&credential, &extra]);
         let client = connect::client(&settings, &base)?;
-        let answers = exchange::under(&base, exchange::answers(settings.wire));
-        let prepared = Prepared { settings, base, answers, key, headers, credential, extra, client_key, client };
+        let prepared = Prepared { settings, base, key, headers, credential, extra, client_key, client };
         Ok(Upstream(Arc::new(prepared)))
     }
 
@@ -193,6 +193,17 @@ impl Upstream {
         self.0.client_key
     }
 
+    /// Returns whether it was said that clients have keys for it, whatever format they speak.
+    pub fn takes_clients_keys(&self) -> bool {
+        self.0.settings.client_key == Some(ClientKey::Pass)
+    }
+
+    /// Returns the variable that should hold its key and doesn't, unless clients have keys for it.
+    pub fn missing_key(&self) -> Option<&str> {
+        let is_there = self.0.client_key == ClientKey::Replace || self.takes_clients_keys();
+        self.0.settings.key_env.as_deref().filter(|_| !is_there)
+    }
+
     /// Returns whether it is to keep the history.
     pub fn remember(&self) -> Remember {
         self.0.settings.remember
@@ -208,8 +219,12 @@ impl Upstream {
         self.0.settings.limits.whole
     }
 
-    /// Returns the fields with which a body asks for a stream; [`Wire::encode_with`] takes them.
+    /// Returns the fields with which a body asks for a stream; [`Wire::encode_with`] takes them. Where the address asks
+    /// for it, there are none.
     pub fn streaming(&self) -> Map<String, Value> {
+        if self.0.settings.wire == Wire::Gemini {
+            return Map::new();
+        }
         let mut fields = Map::from_iter([("stream".to_string(), Value::Bool(true))]);
         if self.0.settings.wire == Wire::OpenaiChat {
             fields.insert("stream_options".into(), serde_json::json!({"include_usage": true}));
@@ -223,10 +238,9 @@ impl Upstream {
         if !response.is_success() {
             return Err(response.into_refusal().await);
         }
-        let is_stream = response.header("content-type").is_some_and(|kind| kind.starts_with("text/event-stream"));
-        let (reply, broken) = match is_stream {
-            true => self.streamed(response, listen).await?,
-            false => self.whole(response).await?,
+        let (reply, broken) = match Frames::of(response.header("content-type").unwrap_or_default()) {
+            Some(frames) => self.streamed(response, frames, listen).await?,
+            None => self.whole(response).await?,
         };
         for call in reply.entry.calls() {
             listen(Heard::Call { name: call.name.clone(), arguments: call.arguments.as_str().into() });
@@ -253,13 +267,22 @@ impl Upstream {
     }
 
     /// Reads a stream to its end, or up to where it breaks off.
-    async fn streamed(&self, mut response: Response, listen: Listen<'_>) -> Result<(Reply, Option<Error>), Error> {
-        let (mut reader, mut stream) = (sse::Reader::default(), self.0.settings.wire.stream());
-        let mut failure = None;
+    async fn streamed(
+        &self,
+        mut response: Response,
+        mut frames: Frames,
+        listen: Listen<'_>,
+    ) -> Result<(Reply, Option<Error>), Error> {
+        let mut stream = self.0.settings.wire.stream();
+        let (mut failure, mut is_over) = (None, false);
         let broken = 'read: loop {
             let events = match response.chunk().await {
-                Ok(Some(bytes)) => reader.push(&bytes),
-                Ok(None) => break None,
+                Ok(Some(bytes)) => frames.push(&bytes),
+                Ok(None) if is_over => break None,
+                Ok(None) => {
+                    is_over = true;
+                    Ok(frames.finish())
+                }
                 Err(error) => break Some(error),
             };
             let events = match events {
@@ -267,14 +290,12 @@ impl Upstream {
                 Err(error) => break Some(self.nonsense(&error.to_string())),
             };
             for event in events {
-                if let Err(error) = stream.event(&event.data) {
+                if let Err(error) = stream.event(&event) {
                     break 'read Some(self.nonsense(&format!("an event that can't be read: {error}")));
                 }
-                let told: Value = serde_json::from_str(&event.data).unwrap_or_default();
+                let told: Value = serde_json::from_str(&event).unwrap_or_default();
                 failure = hear::failure(&told).or(failure);
-                if let Some(heard) = hear::heard(self.0.settings.wire, &told) {
-                    listen(heard);
-                }
+                hear::heard(self.0.settings.wire, &told).into_iter().for_each(&mut *listen);
             }
         };
         let reply = match (stream.finish(), broken) {

@@ -11,6 +11,8 @@ mod schema; // schemas of tools and answers
 mod chat; // rules of each API
 mod responses;
 mod messages;
+mod gemini;
+mod ollama;
 mod chain; // names of prefixes, ids
 mod prompt; // a request as the cache sees it
 mod cache; // what is read and written
@@ -28,9 +30,10 @@ pub use server::Server;
 
 use messages::Betas;
 use node::{Checked, Node};
+use recto::Wire;
 use serde_json::Value;
 
-/// The three APIs that the fake speaks.
+/// The APIs that the fake speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Api {
     /// OpenAI `POST /v1/chat/completions`.
@@ -39,6 +42,42 @@ pub enum Api {
     Responses,
     /// Anthropic `POST /v1/messages`.
     Messages,
+    /// Google `POST /v1beta/models/{model}:generateContent`.
+    Gemini,
+    /// Ollama `POST /api/chat`.
+    Ollama,
+}
+
+impl Api {
+    /// Returns the one that speaks a format.
+    pub fn of(wire: Wire) -> Api {
+        match wire {
+            Wire::OpenaiChat => Api::Chat,
+            Wire::OpenaiResponses => Api::Responses,
+            Wire::Anthropic => Api::Messages,
+            Wire::Gemini => Api::Gemini,
+            Wire::Ollama => Api::Ollama,
+        }
+    }
+
+    /// Returns where a model is asked, and where it is asked for a stream.
+    pub fn path(self, model: &str, streams: bool) -> String {
+        match (self, streams) {
+            (Api::Chat, _) => "/v1/chat/completions".into(),
+            (Api::Responses, _) => "/v1/responses".into(),
+            (Api::Messages, _) => "/v1/messages".into(),
+            (Api::Gemini, false) => format!("/v1beta/models/{model}:generateContent"),
+            (Api::Gemini, true) => format!("/v1beta/models/{model}:streamGenerateContent?alt=sse"),
+            (Api::Ollama, _) => "/api/chat".into(),
+        }
+    }
+
+    /// Says in a body whether a stream is wanted, where that is said in a body.
+    pub fn ask_for(self, body: &mut Value, streams: bool) {
+        if self != Api::Gemini {
+            body["stream"] = Value::Bool(streams);
+        }
+    }
 }
 
 /// Judges a body by itself. What needs memory is left to [`Provider::check`]: signatures and encrypted contents are
@@ -53,6 +92,8 @@ fn check_parsed(body: &Node<'_>, betas: Betas<'_>) -> Checked {
         Api::Chat => chat::check(body),
         Api::Responses => responses::check(body),
         Api::Messages => messages::check(body, betas),
+        Api::Gemini => gemini::check(body),
+        Api::Ollama => ollama::check(body),
     }
 }
 
@@ -60,6 +101,8 @@ fn check_parsed(body: &Node<'_>, betas: Betas<'_>) -> Checked {
 fn parse(api: Api, body: &[u8]) -> Result<Value, Refusal> {
     let refused = |problem: String| match api {
         Api::Messages => Refusal::new(api, "json", format!("The request body is not valid JSON: {problem}")),
+        Api::Gemini => Refusal::new(api, "json", format!("Invalid JSON payload received. {problem}")),
+        Api::Ollama => Refusal::new(api, "json", problem),
         _ => Refusal::new(api, "json", format!("We could not parse the JSON body of your request. ({problem})")),
     };
     let value: Value = serde_json::from_slice(body).map_err(|error| refused(error.to_string()))?;

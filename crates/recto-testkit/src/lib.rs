@@ -2,6 +2,7 @@
 //! the code they check.
 
 pub mod check; // what must hold for every page, judged from its bytes
+pub mod dialogue; // long dialogues with questions whose evidence is known
 pub mod fake; // a provider that takes nothing the real ones would refuse
 pub mod mixed; // conversations as odd as they come
 pub mod postgres; // real servers, with standbys, that can be frozen and killed

@@ -1,8 +1,9 @@
 //! Conversations as odd as they come: pictures, documents and recordings, parallel calls, failed and missing results,
 //! strange ids, names and arguments, empty texts, reasoning of every provider.
 
-use recto::Entry;
 use recto::entry::{Arguments, Call, Media, Part, Piece, Reasoning, Role, Status, Text, ToolResult};
+use recto::target::Catalogue;
+use recto::{Entry, Target};
 
 /// A source of chance that gives the same from the same seed.
 #[derive(Clone, Debug)]
@@ -95,6 +96,13 @@ const ARGUMENTS: [&str; 11] = [
 const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 const PDF: &str = "JVBERi0xLjQKJcOkw7zDtsOfCg==";
 
+/// Returns a model that somebody runs at home.
+pub fn at_home(name: &str) -> Target {
+    let row = format!("[models.\"{name}\"]\nlike = \"ollama\"\nwindow = 65_536\n");
+    let all = Catalogue::built_in().with(&Catalogue::parse(&row).expect("it is TOML"));
+    all.expect("there is such a profile").target(name).expect("it was added")
+}
+
 /// Returns a text, sometimes long.
 pub fn text(dice: &mut Dice) -> Text {
     if dice.chance(10) {
@@ -135,7 +143,7 @@ pub fn user(dice: &mut Dice) -> Entry {
 /// Returns reasoning that nobody can take back: unsealed, or sealed by somebody else.
 fn thought(dice: &mut Dice) -> Part {
     let mut it = Reasoning { text: text(dice), ..Reasoning::default() };
-    match dice.below(5) {
+    match dice.below(6) {
         0 => {}
         1 => {
             (it.provider, it.model) = (Some("anthropic".into()), Some("claude-of-another-kind".into()));
@@ -149,6 +157,10 @@ fn thought(dice: &mut Dice) -> Part {
             (it.provider, it.model) = (Some("openai".into()), Some("gpt-of-another-kind".into()));
             let item = r#"{"type":"reasoning","id":"rs_none","summary":[],"encrypted_content":"bm90IG91cnM="}"#;
             it.item = Some(item.into());
+        }
+        4 => {
+            (it.provider, it.model) = (Some("google".into()), Some("gemini-of-another-kind".into()));
+            (it.text, it.signature) = ("".into(), Some("bm90IG91cnM=".into()));
         }
         _ => it.provider = Some("nobody".into()),
     }

@@ -129,12 +129,17 @@ fn arguments(hasher: &mut Hasher, text: &str) {
 fn answer(hasher: &mut Hasher, result: &ToolResult, extra: &Map<String, Value>) {
     hasher.text(result.call.as_str());
     hasher.number(u64::from(result.is_error));
+    let is_object = of_result(extra, Wire::Gemini, "response").is_some();
     for piece in &result.content {
         match piece {
             Piece::Text { text } => {
                 let Some(text) = said(text) else { continue };
                 hasher.text("text");
-                hasher.text(text);
+                // An object is its value, however its text was put together.
+                match read(text).filter(|_| is_object) {
+                    Some(value) => canonical(hasher, &value),
+                    None => hasher.text(text),
+                }
             }
             Piece::Image(media) => {
                 hasher.text("image");
@@ -149,14 +154,19 @@ fn answer(hasher: &mut Hasher, result: &ToolResult, extra: &Map<String, Value>) 
     }
 }
 
+/// What a decoder kept beside a result.
+fn of_result<'e>(extra: &'e Map<String, Value>, wire: Wire, name: &str) -> Option<&'e Value> {
+    extra.get(wire.name())?.get("parts")?.get("0")?.get(name)
+}
+
 /// What a result holds that pieces can only name; decoders keep it beside the entry.
 fn unheld(extra: &Map<String, Value>) -> Vec<Value> {
-    let kept = |wire: Wire, name: &str| extra.get(wire.name())?.get("parts")?.get("0")?.get(name);
-    let blocks = kept(Wire::Anthropic, "blocks").cloned();
-    let parts = kept(Wire::OpenaiResponses, "output").and_then(Value::as_array).into_iter().flatten();
+    let blocks =
+        [Wire::Anthropic, Wire::Gemini].into_iter().filter_map(|wire| of_result(extra, wire, "blocks").cloned());
+    let parts = of_result(extra, Wire::OpenaiResponses, "output").and_then(Value::as_array).into_iter().flatten();
     let is_held = |part: &Value| part["type"].as_str().is_some_and(|kind| HELD.contains(&kind));
     let is_file = |part: &Value| part.get("image_url").is_none_or(Value::is_null) && part["type"] == "input_image";
-    blocks.into_iter().chain(parts.filter(|part| !is_held(part) || is_file(part)).cloned()).collect()
+    blocks.chain(parts.filter(|part| !is_held(part) || is_file(part)).cloned()).collect()
 }
 
 /// What only its provider understands is its value, without what a provider adds and a client may leave out.

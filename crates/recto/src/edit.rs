@@ -276,7 +276,8 @@ pub enum Reason {
     Trace,
     /// A summary of the host stands for it.
     Folded {
-        /// The summary.
+        /// The summary. In a row of a receipt its own name is taken by the pass.
+        #[serde(rename = "summary", alias = "by")]
         by: Seq,
     },
     /// Its author is named in the text.
@@ -402,6 +403,7 @@ pub enum Reason {
     /// A model's note stands here for whole exchanges.
     Summarized {
         /// The entries that it stands for.
+        #[serde(rename = "stands_for", alias = "span")]
         span: Span,
         /// What identifies their words; the next note goes on from there.
         words: Digest,
@@ -436,6 +438,7 @@ pub enum Reason {
     /// A later call asked for the same, or wrote the file.
     Superseded {
         /// The result of that call.
+        #[serde(rename = "newer", alias = "by")]
         by: Seq,
     },
     /// A later result of the same tool is nearly the same.

@@ -4,7 +4,7 @@ use crate::entry::Text;
 use crate::error::Error;
 use crate::redact::Screen;
 use crate::wire::json::Fields;
-use crate::wire::{Wire, accepted};
+use crate::wire::{Wire, accepted, gemini};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -26,6 +26,8 @@ pub enum ResponseFormat {
 
 /// What a schema is called if it has no name.
 const SCHEMA: &str = "answer";
+/// How Ollama is told that some JSON object is wanted.
+const OLLAMA_JSON: &str = "\"json\"";
 
 #[derive(Deserialize)]
 struct Named<'t> {
@@ -42,7 +44,13 @@ impl ResponseFormat {
             let hint = "expected {\"type\": \"json_object\"}, {\"type\": \"json_schema\", …}, or a JSON schema";
             Error::settings(format!("response format: {what}"), hint)
         };
+        if json.trim() == OLLAMA_JSON {
+            return Ok(Some(ResponseFormat::Json));
+        }
         let fields: Fields<'_> = serde_json::from_str(json).map_err(|error| wrong(error.to_string()))?;
+        if fields.contains_key("responseMimeType") {
+            return Ok(Some(ResponseFormat::of_gemini(&fields)));
+        }
         let kind: Option<String> = fields.get("type").and_then(|raw| serde_json::from_str(raw.get()).ok());
         match kind.as_deref() {
             Some("text") => Ok(None),
@@ -62,6 +70,15 @@ impl ResponseFormat {
             }
             _ => Err(wrong("neither a known type nor a schema".into())),
         }
+    }
+
+    /// What is said of an answer that must be JSON; an older kind of schema has words of its own.
+    fn of_gemini(fields: &Fields<'_>) -> ResponseFormat {
+        let given = |name: &str| fields.get(name).map(|raw| raw.get());
+        let schema = given("responseJsonSchema").map(Text::from);
+        let schema = schema.or_else(|| given("responseSchema").map(|it| gemini::schema::json_schema(it).into()));
+        let named = |schema| ResponseFormat::Schema { name: SCHEMA.into(), schema, strict: None };
+        schema.map_or(ResponseFormat::Json, named)
     }
 
     /// Returns it as it is seen through a screen; `None` where that is no other.
@@ -104,7 +121,13 @@ mod tests {
         let bare = ResponseFormat::Schema { name: SCHEMA.into(), schema: schema.into(), strict: None };
         assert_eq!(ResponseFormat::parse(schema).unwrap(), Some(bare.clone()));
         let anthropic = format!(r#"{{"type":"json_schema","schema":{schema}}}"#);
-        assert_eq!(ResponseFormat::parse(&anthropic).unwrap(), Some(bare));
+        assert_eq!(ResponseFormat::parse(&anthropic).unwrap(), Some(bare.clone()));
+        let gemini = |more: &str| format!(r#"{{"responseMimeType":"application/json"{more}}}"#);
+        let told = gemini(&format!(r#","responseJsonSchema":{schema}"#));
+        assert_eq!(ResponseFormat::parse(&told).unwrap(), Some(bare));
+        for json in [gemini(""), "\"json\"".to_string()] {
+            assert_eq!(ResponseFormat::parse(&json).unwrap(), Some(ResponseFormat::Json), "{json}");
+        }
         assert_eq!(ResponseFormat::parse(r#"{"type":"json_object"}"#).unwrap(), Some(ResponseFormat::Json));
         assert_eq!(ResponseFormat::parse(r#"{"type":"text"}"#).unwrap(), None);
         for wrong in ["", "[]", "{}", r#"{"type":"json_schema"}"#] {

@@ -361,9 +361,9 @@ impl Builder<'_, '_> {
         (self.ledger.fixed, self.ledger.dynamic) = (Tokens(0), Tokens(0));
     }
 
-    /// Anthropic wants the user's words first and last.
+    /// Some formats want the user's words first and last.
     fn give_the_user_a_word(&mut self) {
-        if self.request.target.wire != Wire::Anthropic {
+        if !self.request.target.wire.wants_user_words() {
             return;
         }
         let first = self.messages.iter().position(|message| message.role != Role::System);

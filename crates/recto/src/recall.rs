@@ -25,6 +25,7 @@
 
 mod commonness;
 mod dates;
+mod kin;
 mod numbers;
 mod pack;
 mod page;
@@ -50,7 +51,7 @@ pub use query::Query;
 use serde::{Deserialize, Serialize};
 use shelf::{Passage, Pile};
 pub use shelf::{Shelf, terms_of};
-pub use shortlist::{Standing, commonness, shortlist};
+pub use shortlist::{Shortlist, Sought, Standing, shortlist};
 pub use source::{Document, Documents, Source, retrieved};
 use std::collections::HashMap;
 use talk::Question;
@@ -61,9 +62,6 @@ pub const FRAGMENT: &str = "recto.recalled";
 const BUDGET_MIN: Tokens = Tokens(48);
 /// How many bytes are taken for a token where nothing is counted yet.
 const BYTES_PER_TOKEN: usize = 4;
-/// Words by which a user speaks of themselves, and of whom they speak to.
-const OWN_WORDS: [&str; 5] = ["i", "me", "my", "mine", "myself"];
-const OTHER_WORDS: [&str; 4] = ["you", "your", "yours", "yourself"];
 
 /// What may come back that has left the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -206,7 +204,7 @@ impl<'a> Shelf<'a> {
         let work = work::worth(&self.work, &exchange, &own(&self.work, &exchange)).unwrap_or_default();
         let talk = offered(&self.talk, &talk, on_page);
         let work = offered(&self.work, &work, on_page);
-        // Each kind has the part of the budget that it is of what has left the page; the rest goes to the other.
+        // Each kind has the part of the budget that it is of what has left the page.
         let (of_talk, of_work) = (bytes(&talk), bytes(&work));
         let share = Tokens(budget.0.saturating_mul(of_talk) / (of_talk + of_work).max(1));
         let mut picked = take(&talk, share, counter);
@@ -217,16 +215,15 @@ impl<'a> Shelf<'a> {
 
     /// The one person that a query is about.
     fn about(&self, query: &Query) -> Option<usize> {
-        let words: Vec<String> = terms::words(&query.words).map(|(_, word)| word.to_lowercase()).collect();
+        let words = query.spelled();
         let mut named: Vec<usize> =
             self.names.iter().filter(|(name, _)| words.contains(name)).map(|(_, speaker)| *speaker).collect();
         if named.is_empty() {
-            let has = |some: &[&str]| words.iter().any(|word| some.contains(&&**word));
-            let asker = query.asker.as_ref().map_or("user".into(), |asker| asker.to_lowercase());
-            let own = self.speakers.iter().position(|speaker| *speaker == asker);
+            let own = self.speakers.iter().position(|speaker| *speaker == query.asker());
             let other = (0..self.speakers.len()).find(|at| self.speakers.len() == 2 && Some(*at) != own);
-            named.extend(own.filter(|_| has(&OWN_WORDS)));
-            named.extend(other.filter(|_| has(&OTHER_WORDS)));
+            let (is_own, is_others) = query.persons();
+            named.extend(own.filter(|_| is_own));
+            named.extend(other.filter(|_| is_others));
         }
         named.dedup();
         if let [one] = *named { Some(one) } else { None }

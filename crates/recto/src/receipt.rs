@@ -211,10 +211,26 @@ impl Ledger {
         } += cost;
     }
 
+    /// Returns what the request costs, by what it is for; each with its name.
+    pub fn kinds(&self) -> [(&'static str, Tokens); 11] {
+        [
+            ("tools", self.tools),
+            ("static", self.fixed),
+            ("dynamic", self.dynamic),
+            ("system", self.system),
+            ("user", self.user),
+            ("assistant", self.assistant),
+            ("reasoning", self.reasoning),
+            ("calls", self.calls),
+            ("results", self.results),
+            ("input", self.input),
+            ("framing", self.framing),
+        ]
+    }
+
     /// Returns what the request costs.
     pub fn used(&self) -> Tokens {
-        let history = self.system + self.user + self.assistant + self.reasoning + self.calls + self.results;
-        history + self.tools + self.fixed + self.dynamic + self.input + self.framing
+        self.kinds().into_iter().map(|(_, cost)| cost).sum()
     }
 
     /// Returns what is left of the window; `None` where it is unbounded.

@@ -41,7 +41,6 @@ pub use findings::{Finding, Findings};
 pub use kind::Kind;
 pub use known::Secrets;
 pub use pattern::Pattern;
-pub(crate) use screen::CLOSED;
 pub use screen::Screen;
 pub use settings::{Redact, Within};
 

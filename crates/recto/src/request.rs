@@ -20,7 +20,6 @@ use crate::target::{LateSystem, Memory, Target};
 use crate::tokens::Tokens;
 use crate::tool::Tools;
 use crate::view::shape::LATE_SYSTEM;
-use crate::wire::Wire;
 
 /// The one input of [`plan`](crate::plan()) and [`compile`](crate::compile()).
 #[derive(Clone, Copy, Debug)]
@@ -137,7 +136,7 @@ impl<'a> Request<'a> {
             tools: self.tools.map_or(Tokens(0), |tools| tools.cost),
             input: self.input.map_or(Tokens(0), |input| input.cost + target.message_overhead),
             framing: target.request_overhead + if has_tools { target.tools_overhead } else { Tokens(0) },
-            padding: if target.wire == Wire::Anthropic {
+            padding: if target.wire.wants_user_words() {
                 Tokens(2 * (6 + target.message_overhead.0))
             } else {
                 Tokens(0)

@@ -227,10 +227,10 @@ impl Target {
     /// Returns what is safe to take for granted about a model of which nothing is known. No Claude that still answers
     /// has a window below 200,000, so a new one is not kept from what the oldest can read.
     pub fn unknown(name: &str) -> Target {
-        let (provider, wire, window) = if name.starts_with("claude") {
-            ("anthropic", Wire::Anthropic, Tokens(200_000))
-        } else {
-            ("unknown", Wire::OpenaiChat, Tokens(32_000))
+        let (provider, wire, window) = match name {
+            name if name.starts_with("claude") => ("anthropic", Wire::Anthropic, Tokens(200_000)),
+            name if name.starts_with("gemini") => ("google", Wire::Gemini, Tokens(32_000)),
+            _ => ("unknown", Wire::OpenaiChat, Tokens(32_000)),
         };
         let mut target = Target::plain(name, provider, wire).with_window(Some(window));
         target.calibration = Calibration::unknown();
@@ -273,12 +273,12 @@ impl Target {
     #[must_use]
     pub fn over(mut self, wire: Wire) -> Target {
         self.wire = wire;
-        self.result_images = wire != Wire::OpenaiChat;
-        self.tells_errors = wire != Wire::Anthropic;
-        if wire == Wire::Anthropic {
+        self.result_images = !matches!(wire, Wire::OpenaiChat | Wire::Ollama);
+        self.tells_errors = !matches!(wire, Wire::Anthropic | Wire::Gemini);
+        if matches!(wire, Wire::Anthropic | Wire::Gemini) {
             self.late_system = LateSystem::ToUser;
         }
-        if wire == Wire::OpenaiChat && self.reasoning == Reasoned::Sealed {
+        if matches!(wire, Wire::OpenaiChat | Wire::Ollama) && self.reasoning == Reasoned::Sealed {
             self.reasoning = Reasoned::Dropped;
             self.edits_past = EditsPast::Free;
         }

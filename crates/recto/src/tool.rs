@@ -5,6 +5,7 @@ use crate::entry::Text;
 use crate::error::Error;
 use crate::redact::Screen;
 use crate::tokens::{Count, Tokens};
+use crate::wire::gemini::schema::json_schema;
 use crate::wire::json::{Fields, without_lone_surrogates};
 use crate::wire::write::{field, raw, separated, string};
 use crate::wire::{TOOLS_MAX, Wire, tool_name};
@@ -14,6 +15,17 @@ use serde_json::{Map, Value};
 use std::collections::HashSet;
 use std::sync::Arc;
 
+/// What Gemini offers beside functions, by names without capitals and underscores.
+const GEMINIS: [&str; 8] = [
+    "googlesearch",
+    "googlesearchretrieval",
+    "codeexecution",
+    "urlcontext",
+    "googlemaps",
+    "computeruse",
+    "filesearch",
+    "mcpservers",
+];
 /// A schema for tools that take nothing.
 const NO_PARAMETERS: &str = r#"{"type":"object","properties":{}}"#;
 
@@ -59,7 +71,7 @@ pub struct Function {
 struct Record<'t> {
     name: Option<Text>,
     description: Option<Text>,
-    #[serde(borrow, alias = "input_schema")]
+    #[serde(borrow, alias = "input_schema", alias = "parametersJsonSchema", alias = "parameters_json_schema")]
     parameters: Option<&'t RawValue>,
     strict: Option<bool>,
 }
@@ -86,11 +98,19 @@ impl Tool {
             Some("custom") if fields.contains_key("custom") => (Some(Wire::OpenaiChat), None),
             _ if is_dated => (Some(Wire::Anthropic), None),
             Some(_) => (Some(Wire::OpenaiResponses), None),
+            None if fields.contains_key("name") => (Some(Wire::Gemini), Some(&*json)),
+            None if fields.keys().any(|name| GEMINIS.contains(&&*name.replace('_', "").to_lowercase())) => {
+                (Some(Wire::Gemini), None)
+            }
             None => (None, None),
         };
         let record: Option<Record<'_>> = record.and_then(|text| serde_json::from_str(text).ok());
         let function = record.and_then(|it| {
-            let parameters = it.parameters.filter(|raw| raw.get() != "null").map(|raw| raw.get().into());
+            let parameters = it.parameters.map(|raw| raw.get()).filter(|schema| *schema != "null");
+            let parameters = parameters.map(|schema| match wire {
+                Some(Wire::Gemini) => json_schema(schema).into(),
+                _ => schema.into(),
+            });
             Some(Function { name: it.name?, description: it.description, parameters, strict: it.strict })
         });
         let is_object = serde_json::from_str::<Map<String, Value>>(&json).is_ok();
@@ -118,6 +138,8 @@ impl Tool {
     pub(crate) fn write(&self, out: &mut Vec<u8>, wire: Wire) {
         let Some(function) = &self.function else { return raw(out, &self.json) };
         let name = tool_name(&function.name);
+        // Two formats offer functions in the same form.
+        let wire = if wire == Wire::Ollama { Wire::OpenaiChat } else { wire };
         if self.wire == Some(wire)
             && name == *function.name
             && (function.parameters.is_some() || wire != Wire::Anthropic)
@@ -126,14 +148,21 @@ impl Tool {
         }
         let parameters = function.parameters.as_deref().unwrap_or(NO_PARAMETERS);
         match wire {
-            Wire::OpenaiChat => field(out, r#"{"type":"function","function":{"name":"#, &name),
+            Wire::OpenaiChat | Wire::Ollama => field(out, r#"{"type":"function","function":{"name":"#, &name),
             Wire::OpenaiResponses => field(out, r#"{"type":"function","name":"#, &name),
-            Wire::Anthropic => field(out, r#"{"name":"#, &name),
+            Wire::Anthropic | Wire::Gemini => field(out, r#"{"name":"#, &name),
         }
         if let Some(description) = &function.description {
             field(out, r#","description":"#, description);
         }
-        raw(out, if wire == Wire::Anthropic { r#","input_schema":"# } else { r#","parameters":"# });
+        raw(
+            out,
+            match wire {
+                Wire::Anthropic => r#","input_schema":"#,
+                Wire::Gemini => r#","parametersJsonSchema":"#,
+                Wire::OpenaiChat | Wire::OpenaiResponses | Wire::Ollama => r#","parameters":"#,
+            },
+        );
         raw(out, parameters);
         match (wire, function.strict) {
             // This wire takes no tool without it.
@@ -201,7 +230,8 @@ impl Tools {
             let what = format!("a tool definition is no JSON object: {start:?}");
             return Err(Error::settings(what, "give each tool as one JSON object, in any provider's form"));
         }
-        if wire != Wire::Anthropic && taken.len() > TOOLS_MAX {
+        let is_bounded = !matches!(wire, Wire::Anthropic | Wire::Ollama);
+        if is_bounded && taken.len() > TOOLS_MAX {
             let what = format!("{} tools, and {wire} takes at most {TOOLS_MAX}", taken.len());
             return Err(Error::settings(what, "offer fewer tools at a call"));
         }
@@ -229,6 +259,9 @@ impl Tools {
 
     /// Writes the array of the tools that a wire can offer; a mark is put on the last.
     pub(crate) fn write(&self, out: &mut Vec<u8>, wire: Wire, mark: Option<&str>) {
+        if wire == Wire::Gemini {
+            return self.write_grouped(out, wire);
+        }
         let last = self.taken(wire).count().saturating_sub(1);
         out.push(b'[');
         separated(out, self.taken(wire).enumerate(), |out, (at, tool)| {
@@ -240,6 +273,24 @@ impl Tools {
                 out.push(b'}');
             }
         });
+        out.push(b']');
+    }
+}
+
+impl Tools {
+    /// Writes functions in one group, and what else there is behind them.
+    fn write_grouped(&self, out: &mut Vec<u8>, wire: Wire) {
+        let (functions, others): (Vec<&Tool>, Vec<&Tool>) = self.taken(wire).partition(|tool| tool.function.is_some());
+        out.push(b'[');
+        if !functions.is_empty() {
+            raw(out, r#"{"functionDeclarations":["#);
+            separated(out, &functions, |out, tool| tool.write(out, wire));
+            raw(out, "]}");
+        }
+        if !functions.is_empty() && !others.is_empty() {
+            out.push(b',');
+        }
+        separated(out, others, |out, tool| tool.write(out, wire));
         out.push(b']');
     }
 }

@@ -2,10 +2,16 @@
 
 pub mod claude_code;
 pub mod codex;
+mod content;
 mod deepchat;
 mod detect;
+mod inspect;
+mod lines;
+mod pi;
 mod responses;
 mod stream_json;
+mod swe_agent;
+mod tau_bench;
 pub mod time;
 mod write;
 
@@ -30,6 +36,8 @@ pub const RECORD_BYTES_MAX: usize = 64 * 1024 * 1024;
 pub struct Conversation {
     /// Its name, if the file gives one.
     pub id: Option<Text>,
+    /// What it is called among those of its file. Unlike an id, another file may call another one so.
+    pub within: Option<Text>,
     /// What was said.
     pub entries: Vec<Entry>,
     /// The tools that were offered, each as JSON text.
@@ -73,9 +81,10 @@ impl Conversation {
 }
 
 /// Reads a file of conversations; what kind of file it is shows in what it holds. One conversation each: a session of
-/// Claude Code, the stream that it prints, a rollout of Codex, an export of Recto. One or, one after the other, several:
-/// requests to OpenAI (Chat Completions or Responses) and Anthropic, bare arrays of their messages, records with `id`
-/// and `messages`, and records of DeepChat. Nothing is returned unless all of it can be read.
+/// Claude Code, the stream that it prints, a rollout of Codex, a session of pi, an export of Recto. One for each agent: a
+/// trajectory of SWE-agent. One for each run or sample: results of tau-bench, a log of Inspect. One or, one after the
+/// other, several: requests to OpenAI (Chat Completions or Responses) and Anthropic, bare arrays of their messages,
+/// records with `id` and `messages`, and records of DeepChat. Nothing is returned unless all of it can be read.
 pub fn read(text: &str) -> Result<Vec<Conversation>, Error> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let (text, offsets) = without_lone_surrogates(text);
@@ -87,6 +96,7 @@ pub fn read(text: &str) -> Result<Vec<Conversation>, Error> {
         None if claude_code::is_session(&text) => Some(claude_code::read(&source)?),
         None if stream_json::is_stream(&text) => Some(stream_json::read(&source)?),
         None if codex::is_rollout(&text) => Some(codex::read(&source)?),
+        None if pi::is_session(&text) => Some(pi::read(&source)?),
         None => None,
     };
     if let Some(mut conversations) = whole {
@@ -103,11 +113,11 @@ pub fn read(text: &str) -> Result<Vec<Conversation>, Error> {
             Some(Ok(record)) => record,
             Some(Err(error)) => return Err(malformed(&text, &error)),
         };
-        let mut conversation = conversation(&source, record)?;
+        let mut found = self::conversations(&source, record)?;
         while let Some((_, place)) = replaced.next_if(|(at, _)| *at < records.byte_offset()) {
-            conversation.replaced.push(place);
+            found.first_mut().into_iter().for_each(|first| first.replaced.push(place));
         }
-        conversations.push(conversation);
+        conversations.extend(found);
     }
     if conversations.is_empty() {
         return Err(
@@ -117,23 +127,43 @@ pub fn read(text: &str) -> Result<Vec<Conversation>, Error> {
     Ok(conversations)
 }
 
-fn conversation(source: &Source<'_>, record: &RawValue) -> Result<Conversation, Error> {
-    if record.get().len() > RECORD_BYTES_MAX {
-        let (size, most) = (record.get().len() >> 20, RECORD_BYTES_MAX >> 20);
-        return Err(source.refuse(record, format!("a record of {size} MiB; at most {most} MiB are read")));
+/// Refuses what is larger than a record may be.
+fn bounded(source: &Source<'_>, raw: &RawValue) -> Result<(), Error> {
+    if raw.get().len() <= RECORD_BYTES_MAX {
+        return Ok(());
     }
-    match detect::shape(source, record)? {
+    let (size, most) = (raw.get().len() >> 20, RECORD_BYTES_MAX >> 20);
+    Err(source.refuse(raw, format!("a record of {size} MiB; at most {most} MiB are read")))
+}
+
+/// Reads all conversations of a record. Where it holds several, each is bounded by itself.
+fn conversations(source: &Source<'_>, record: &RawValue) -> Result<Vec<Conversation>, Error> {
+    let shape = detect::shape(source, record)?;
+    match shape {
+        Shape::TauBench => return tau_bench::read(source, record),
+        Shape::InspectLog => return inspect::log(source, record),
+        Shape::InspectSample => return inspect::one(source, record),
+        _ => bounded(source, record)?,
+    }
+    match shape {
+        Shape::SweAgent => swe_agent::read(source, record),
+        _ => Ok(vec![conversation(source, record, shape)?]),
+    }
+}
+
+fn conversation(source: &Source<'_>, record: &RawValue, shape: Shape) -> Result<Conversation, Error> {
+    match shape {
         Shape::DeepChat if record.get().starts_with('[') => return deepchat::conversation(source, record),
         Shape::Messages(wire) if record.get().starts_with('[') => return list(source, record, wire),
         Shape::Request(wire) => return request(source, record, wire),
         Shape::Export => return export(source, record),
         Shape::Unknown => {
             return Err(source.refuse(record, "a record without \"messages\"").hinting(
-                "expected JSON such as {\"messages\": [{\"role\": …, \"content\": …}, …]}, a session of Claude Code or \
-                 Codex, or an export of Recto",
+                "expected JSON such as {\"messages\": [{\"role\": …, \"content\": …}, …]}, a session of Claude Code, Codex \
+                 or pi, a trajectory of SWE-agent, results of tau-bench, a log of Inspect, or an export of Recto",
             ));
         }
-        Shape::DeepChat | Shape::Messages(_) => {}
+        _ => {}
     }
     let fields: Fields<'_> = source.read(record, "record")?;
     let Some(messages) = fields.get("messages") else { return Err(source.refuse(record, "a record without messages")) };
@@ -155,7 +185,8 @@ fn list(source: &Source<'_>, record: &RawValue, wire: Wire) -> Result<Conversati
             Ok(Conversation { entries: openai_chat::messages(source, record)?, ..Conversation::default() })
         }
         Wire::OpenaiResponses => within(source, record, "{\"input\":", wire),
-        Wire::Anthropic => within(source, record, "{\"messages\":", wire),
+        Wire::Anthropic | Wire::Ollama => within(source, record, "{\"messages\":", wire),
+        Wire::Gemini => within(source, record, "{\"contents\":", wire),
     }
 }
 

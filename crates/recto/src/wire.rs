@@ -1,9 +1,16 @@
 //! Wires: providers' formats. Every wire has `encode`, `decode` and `validate`.
 
+pub mod across;
 pub mod anthropic;
+pub(crate) mod base64;
+pub mod gemini;
 pub mod hidden;
-mod ids;
+pub(crate) mod ids;
 pub(crate) mod json;
+pub(crate) mod kept;
+pub(crate) mod media;
+pub mod ndjson;
+pub mod ollama;
 pub mod openai_chat;
 pub mod openai_responses;
 mod outline;
@@ -38,11 +45,18 @@ pub enum Wire {
     OpenaiResponses,
     /// Anthropic Messages.
     Anthropic,
+    /// Google Gemini.
+    Gemini,
+    /// Ollama's own.
+    Ollama,
 }
 
 impl Wire {
     /// All wires there are.
-    pub const ALL: [Wire; 3] = [Wire::OpenaiChat, Wire::OpenaiResponses, Wire::Anthropic];
+    pub const ALL: [Wire; 5] = [Wire::OpenaiChat, Wire::OpenaiResponses, Wire::Anthropic, Wire::Gemini, Wire::Ollama];
+
+    /// Those that agents can be heard in, whoever they talk to: [`hidden`] knows them.
+    pub const CLIENTS: [Wire; 3] = [Wire::OpenaiChat, Wire::OpenaiResponses, Wire::Anthropic];
 
     /// Returns its name, as it is spelled in files and on the command line.
     pub fn name(self) -> &'static str {
@@ -50,6 +64,8 @@ impl Wire {
             Wire::OpenaiChat => "openai_chat",
             Wire::OpenaiResponses => "openai_responses",
             Wire::Anthropic => "anthropic",
+            Wire::Gemini => "gemini",
+            Wire::Ollama => "ollama",
         }
     }
 
@@ -65,6 +81,8 @@ impl Wire {
             Wire::OpenaiChat => openai_chat::encode_with(page, target, extra),
             Wire::OpenaiResponses => openai_responses::encode_with(page, target, extra),
             Wire::Anthropic => anthropic::encode_with(page, target, extra),
+            Wire::Gemini => gemini::encode_with(page, target, extra),
+            Wire::Ollama => ollama::encode_with(page, target, extra),
         }
     }
 
@@ -75,6 +93,8 @@ impl Wire {
             Wire::OpenaiChat => openai_chat::decode(&body),
             Wire::OpenaiResponses => openai_responses::decode(&body),
             Wire::Anthropic => anthropic::decode(&body),
+            Wire::Gemini => gemini::decode(&body),
+            Wire::Ollama => ollama::decode(&body),
         }?;
         Ok(Decoded { replaced: places(&body, &lone), ..decoded })
     }
@@ -86,6 +106,8 @@ impl Wire {
             Wire::OpenaiChat => openai_chat::decode_reply(&body),
             Wire::OpenaiResponses => openai_responses::decode_reply(&body),
             Wire::Anthropic => anthropic::decode_reply(&body),
+            Wire::Gemini => gemini::decode_reply(&body),
+            Wire::Ollama => ollama::decode_reply(&body),
         }
     }
 
@@ -95,7 +117,14 @@ impl Wire {
             Wire::OpenaiChat => Stream::OpenaiChat(Box::default()),
             Wire::OpenaiResponses => Stream::OpenaiResponses(Box::default()),
             Wire::Anthropic => Stream::Anthropic(Box::default()),
+            Wire::Gemini => Stream::Gemini(Box::default()),
+            Wire::Ollama => Stream::Ollama(Box::default()),
         }
+    }
+
+    /// Returns whether a user must have the first word and the last.
+    pub(crate) fn wants_user_words(self) -> bool {
+        matches!(self, Wire::Anthropic | Wire::Gemini)
     }
 
     /// Returns every rule that a body breaks; none means that the provider takes its form.
@@ -104,6 +133,8 @@ impl Wire {
             Wire::OpenaiChat => openai_chat::validate(body),
             Wire::OpenaiResponses => openai_responses::validate(body),
             Wire::Anthropic => anthropic::validate(body),
+            Wire::Gemini => gemini::validate(body),
+            Wire::Ollama => ollama::validate(body),
         }
     }
 }
@@ -210,15 +241,21 @@ pub enum Stream {
     OpenaiResponses(Box<openai_responses::Stream>),
     /// Anthropic Messages.
     Anthropic(Box<anthropic::Stream>),
+    /// Google Gemini.
+    Gemini(Box<gemini::Stream>),
+    /// Ollama's own.
+    Ollama(Box<ollama::Stream>),
 }
 
 impl Stream {
-    /// Takes the data of one event.
+    /// Takes the data of one event, or one line where a response comes in lines.
     pub fn event(&mut self, data: &str) -> Result<(), Error> {
         match self {
             Stream::OpenaiChat(stream) => stream.event(data),
             Stream::OpenaiResponses(stream) => stream.event(data),
             Stream::Anthropic(stream) => stream.event(data),
+            Stream::Gemini(stream) => stream.event(data),
+            Stream::Ollama(stream) => stream.event(data),
         }
     }
 
@@ -228,6 +265,8 @@ impl Stream {
             Stream::OpenaiChat(stream) => stream.finish(),
             Stream::OpenaiResponses(stream) => stream.finish(),
             Stream::Anthropic(stream) => stream.finish(),
+            Stream::Gemini(stream) => stream.finish(),
+            Stream::Ollama(stream) => stream.finish(),
         }
     }
 }

@@ -11,6 +11,7 @@ const WORDS: [&str; 16] = [
 
 /// How many conversations there are, how many go on at once, how many calls each makes, what they had before, and how long
 /// a tool's result is.
+#[derive(Clone, Copy)]
 pub(crate) struct Load {
     pub(crate) clients: usize,
     pub(crate) conversations: u32,

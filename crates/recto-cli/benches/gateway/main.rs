@@ -4,6 +4,7 @@
 //!
 //! Costs are processor time of the process that stands between client and provider, all its threads included; rounds
 //! with the one and the other alternate. Client, provider and proxy are processes of this program, on this machine.
+//! Where `RECTO_LITELLM` names the command of LiteLLM's proxy, that is measured as well, with fewer calls.
 
 mod load; // conversations, and who carries them on
 mod process; // a server that runs beside this one
@@ -17,6 +18,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 const ROUNDS: u32 = 5;
+/// How much less often LiteLLM is asked.
+const LITELLM_SHARE: u32 = 20;
 /// How long a server may still work on what it has answered.
 const SETTLING: Duration = Duration::from_millis(300);
 
@@ -97,6 +100,11 @@ fn main() -> ExitCode {
         let recto = Serving::recto(&command, &folder, case.policy, &provider.url);
         figures.push(runtime.block_on(measured(case, &proxy, &recto)));
         println!("{}", figures[figures.len() - 1].text);
+        if ["small", "long"].contains(&case.name)
+            && let Some(litellm) = Serving::litellm(&folder, &provider.url)
+        {
+            println!("{}", runtime.block_on(beside_litellm(case, &recto, &litellm)));
+        }
     }
     if is_wanted("streams") {
         let recto = Serving::recto(&command, &folder, "none", &provider.url);
@@ -152,4 +160,26 @@ async fn measured(case: &Case, proxy: &Serving, recto: &Serving) -> Figure {
         text += &format!("; the first call of each: {ours:.0?}, {bare:.0?}");
     }
     Figure { text, is_met: ratio <= case.ratio_max }
+}
+
+/// Processor time of a call through LiteLLM's proxy against one through Recto.
+async fn beside_litellm(case: &Case, recto: &Serving, litellm: &Serving) -> String {
+    let conversations = (case.load.conversations / LITELLM_SHARE).max(4);
+    let load = Load { conversations, ..case.load };
+    let mut spent = [Duration::ZERO; 2];
+    for round in 0..=ROUNDS {
+        for (at, server) in [recto, litellm].into_iter().enumerate() {
+            let mut talks = load.begin(round);
+            let start = server.processor_time();
+            load::carry_on(&server.url, &mut talks, load.calls, load.clients).await;
+            tokio::time::sleep(SETTLING).await;
+            // The first round warms up.
+            if round > 0 {
+                spent[at] += server.processor_time() - start;
+            }
+        }
+    }
+    let [ours, theirs] = spent.map(|time| time / (ROUNDS * load.calls * conversations));
+    let ratio = theirs.as_secs_f64() / ours.as_secs_f64();
+    format!("litellm, {}: {ratio:.0} x what Recto takes ({theirs:.0?}, {ours:.0?})", case.name)
 }

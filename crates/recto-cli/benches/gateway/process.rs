@@ -2,9 +2,10 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
+use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The unit of processor time in `/proc`, the same on all machines that this runs on.
 const TICKS_PER_SECOND: u64 = 100;
@@ -12,12 +13,15 @@ const TICKS_PER_SECOND: u64 = 100;
 const LINES_MAX: usize = 20;
 /// More than the streams that are open at once.
 const REQUESTS_MAX: usize = 4_000;
+/// How long LiteLLM may take to start, and how often it is asked whether it has.
+const LITELLM_START_MAX: Duration = Duration::from_secs(120);
+const LITELLM_ASKED_EVERY: Duration = Duration::from_millis(200);
 
 /// A server that ends with this value.
 pub(crate) struct Serving {
     pub(crate) url: String,
     child: Child,
-    _stdout: BufReader<ChildStdout>, // whoever writes to a closed pipe fails
+    _stdout: Option<BufReader<ChildStdout>>, // whoever writes to a closed pipe fails
 }
 
 impl Serving {
@@ -52,7 +56,33 @@ impl Serving {
             drop(child.kill());
             drop(child.wait());
         }
-        Serving { url: url.expect("the server tells its address"), child, _stdout: stdout }
+        Serving { url: url.expect("the server tells its address"), child, _stdout: Some(stdout) }
+    }
+
+    /// Starts LiteLLM's proxy between a client and the provider, where `RECTO_LITELLM` names its command.
+    pub(crate) fn litellm(folder: &Path, provider: &str) -> Option<Serving> {
+        let command = std::env::var_os("RECTO_LITELLM")?;
+        let config = folder.join("litellm.yaml");
+        let text = format!(
+            "model_list:\n- model_name: gpt-4o\n  litellm_params:\n    model: openai/gpt-4o\n    \
+             api_base: {provider}/v1\n    api_key: none\n"
+        );
+        fs::write(&config, text).expect("the folder can be written to");
+        // It takes no port that is free; nobody else takes this one so soon.
+        let port = TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr()).expect("a free port").port();
+        let mut command = Command::new(command);
+        command.arg("--config").arg(config).args(["--host", "127.0.0.1", "--port"]).arg(port.to_string());
+        command.env("LITELLM_LOG", "ERROR").env("LITELLM_LOCAL_MODEL_COST_MAP", "True");
+        let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().ok()?;
+        let serving = Serving { url: format!("http://127.0.0.1:{port}"), child, _stdout: None };
+        let start = Instant::now();
+        while TcpStream::connect(("127.0.0.1", port)).is_err() {
+            if start.elapsed() > LITELLM_START_MAX {
+                return None;
+            }
+            std::thread::park_timeout(LITELLM_ASKED_EVERY);
+        }
+        Some(serving)
     }
 
     /// Returns the processor time of all threads so far.

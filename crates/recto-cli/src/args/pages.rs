@@ -22,8 +22,9 @@ Examples:
   recto compile chat.json --policy blocks --facts facts.json   laid out in tagged blocks
 
 Files: a request body of any of the three formats, a bare array of its messages, records of
-DeepChat, one such record a line, a session of Claude Code or Codex, or an export of Recto. What
-kind it is shows in what it holds.
+DeepChat, one such record a line, a session of Claude Code, Codex or pi, a trajectory of SWE-agent,
+results of tau-bench, a log of Inspect (JSON), or an export of Recto. What kind it is shows in what
+it holds.
 
 Kept conversations are named as `recto list` lists them. Their pages are previews: nothing is
 decided or recorded. Where nothing was recorded for a reader yet, the calls that led to the
@@ -61,6 +62,7 @@ Examples:
   recto replay chat.json
   recto replay transcripts/ --policy first_chars --window 32k --pages pages.jsonl
   recto replay transcripts/ --policy none,safe,mine.toml --min-tokens 30k --plot costs.svg
+  recto replay chat.json --policy default,careful,frugal --html report.html
   recto replay chat.json --pages - | head -1
   recto replay --questions talks.jsonl --for eval --budget 4000 --budget 8000 --pages found.jsonl
   recto replay chat.json --policy folding --summarizer http://127.0.0.1:11434/v1 \\
@@ -134,9 +136,10 @@ Examples:
 Prints every rule that the body breaks, each with its place as the provider names it. What only the
 provider can know, such as whether a file id exists, is not checked.
 
-Without --wire: a body with `input` is taken for openai_responses; one with `system`, `thinking`,
-`max_tokens` or content that only Anthropic has for anthropic, unless its model or a message is
-OpenAI's; all others for openai_chat. Stderr tells which it was.
+Without --wire: a body with `input` is taken for openai_responses, one with `contents` for gemini; one
+with `system`, `thinking`, `max_tokens` or content that only Anthropic has for anthropic, unless its
+model or a message is OpenAI's; one with `options`, `truncate`, `keep_alive` or `think` for ollama; all
+others for openai_chat. Stderr tells which it was.
 
 With --json one object is printed:
   file, wire   what was looked at, and by which provider's rules
@@ -190,7 +193,8 @@ pub(crate) struct PageArgs {
 /// Which conversations to replay.
 #[derive(Debug, Args)]
 pub(crate) struct ReplayArgs {
-    /// Files as `recto compile` reads them, folders of such files (*.json and *.jsonl), or `-` for stdin.
+    /// Files as `recto compile` reads them, folders of such files (*.json, *.jsonl and *.traj), or `-` for
+    /// stdin.
     #[arg(required = true, value_name = "FILE", value_hint = ValueHint::AnyPath)]
     pub(crate) files: Vec<PathBuf>,
 
@@ -201,7 +205,7 @@ pub(crate) struct ReplayArgs {
     /// Instead of the calls, ask the questions that the files give in meta.qa: each page has what a question brings
     /// back, and nothing else of the conversation.
     #[arg(long, requires = "pages", requires = "budget")]
-    #[arg(conflicts_with_all = ["policy", "plot", "each", "json", "summarizer", "min_tokens"])]
+    #[arg(conflicts_with_all = ["policy", "plot", "html", "each", "json", "summarizer", "min_tokens"])]
     pub(crate) questions: bool,
 
     /// With --questions: how many tokens may come back; several are tried one after the other.
@@ -230,6 +234,11 @@ pub(crate) struct ReplayArgs {
     /// Draw cost and recall of the policies, as an SVG picture.
     #[arg(long, value_name = "FILE.svg", value_hint = ValueHint::FilePath)]
     pub(crate) plot: Option<PathBuf>,
+
+    /// Write a report to look at: one HTML file that needs nothing else, with cost and recall, what was left out, and tokens
+    /// and money over the calls beside those of the whole history.
+    #[arg(long, value_name = "FILE.html", value_hint = ValueHint::FilePath)]
+    pub(crate) html: Option<PathBuf>,
 
     /// Have the summaries that policies want made by whoever answers at this base URL.
     #[arg(long, value_name = "URL", value_parser = NonEmptyStringValueParser::new())]

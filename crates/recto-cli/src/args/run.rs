@@ -27,8 +27,9 @@ After a turn that failed or was killed the same command can be given again: what
 read from its own file first, and nothing is told twice.
 
 Any other name is a model. [upstream.NAME] in the configuration says who answers for it; without
-any, OpenAI's with OPENAI_API_KEY and Anthropic's with ANTHROPIC_API_KEY. With `remember` set there,
-the provider keeps the history and is sent only what is new. Tools of a conversation are offered,
+any, OpenAI's with OPENAI_API_KEY, Anthropic's with ANTHROPIC_API_KEY, Google's with GEMINI_API_KEY,
+and models that are `like = \"ollama\"` at localhost:11434. With `remember` set there, the provider
+keeps the history and is sent only what is new. Tools of a conversation are offered,
 but nobody runs them here.
 
 Without TEXT, what was added to the conversation since is told, if there is anything.

@@ -21,6 +21,7 @@ provider, and gives its answer back as it comes:
   GET  /v1/models, /v1/models/{*id}
   GET  / (the inspector), /assets/{file}; GET, POST /session (signing in to it)
   /api/v1/…, GET /openapi.json: everything else, for programs; docs/api.md describes it
+  POST /mcp: some of that as tools for agents' programs (Model Context Protocol); docs/mcp.md
   GET  /health (it lives), /ready (it can work), /metrics (for Prometheus)
 [upstream.NAME] in the configuration says where requests go; see `recto help config`.
 

@@ -46,7 +46,7 @@ A configuration file, with every key there is:
   [output]
   color = \"auto\"            # auto: on a terminal; always: also elsewhere; never
 
-  [upstream.openai]         # openai and anthropic are built in; others need url and wire
+  [upstream.openai]         # built in: openai, anthropic, google, ollama; others need url and wire
   url = \"https://api.openai.com/v1\"   # what the provider documents as its base URL
   wire = \"openai_responses\" # the format it is spoken to in
   key_env = \"OPENAI_API_KEY\"          # the NAME of the variable that holds the key

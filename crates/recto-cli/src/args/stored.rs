@@ -17,8 +17,9 @@ Examples:
   recto import backup/*.jsonl --json
 
 PATH is a file as `recto compile` reads it, an export of `recto export`, a folder of such files
-(*.json and *.jsonl), or `-` for stdin. A conversation is kept under its own id; one without an id
-under the name of its file, with #1, #2, … where the file has several.
+(*.json, *.jsonl and *.traj), or `-` for stdin. A conversation is kept under its own id; one without
+an id under the name of its file, and where the file has several, with # and what it is called there,
+such as #task7-trial0, or #1, #2, ….
 
 What is there already is compared and not added again: a file can be imported as often as it grows.
 If what was said earlier has changed, the file is refused, and the others are imported all the same;
@@ -69,7 +70,8 @@ Calls are recorded by hosts that use the engine; a conversation that was only im
 With --json one object is printed:
   conversation, reader
   calls    for each: turn, at (milliseconds since 1970), totals: what its page came to, reported:
-           the tokens that its provider counted, and ticket
+           the tokens that its provider counted, provider: whose session it went on with, if one
+           remembers, and ticket
   more     whether there are more after these";
 
 pub(super) const EXPAND_AFTER_HELP: &str = "\
@@ -253,7 +255,7 @@ pub(crate) struct OutputArgs {
 /// What to import.
 #[derive(Debug, Args)]
 pub(crate) struct ImportArgs {
-    /// Files, exports, folders of such files (*.json and *.jsonl), or `-` for stdin.
+    /// Files, exports, folders of such files (*.json, *.jsonl and *.traj), or `-` for stdin.
     #[arg(required = true, value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub(crate) paths: Vec<PathBuf>,
 

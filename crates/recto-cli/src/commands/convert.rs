@@ -94,12 +94,15 @@ fn target(args: &ConvertArgs, config: &Config) -> Result<Target, Failure> {
         Wire::OpenaiChat => MODEL,
         Wire::OpenaiResponses => "gpt-5.2",
         Wire::Anthropic => "claude-sonnet-5",
+        Wire::Gemini => "gemini-3.8-flash",
+        // Which models there are, nobody knows but who runs them.
+        Wire::Ollama => "qwen3",
     };
     if matches!(args.to, Format::Wire(_)) {
         talk::note(&format!("the request is for {name}; --for names another model"));
     }
     let name = Set { value: name.into(), origin: Origin::Default };
-    Ok(settings::target(&name, config)?.target)
+    Ok(settings::over(settings::target(&name, config)?.target, wire))
 }
 
 fn session(args: &ConvertArgs, entries: &[Entry]) -> Result<Session, Failure> {

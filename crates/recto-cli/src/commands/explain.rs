@@ -1,5 +1,7 @@
 //! `recto explain`: the receipt of a page.
 
+mod bars;
+
 use crate::args::PageArgs;
 use crate::config::Config;
 use crate::failure::Failure;
@@ -13,6 +15,10 @@ pub(crate) fn run(args: &PageArgs, config: &Config) -> Result<(), Failure> {
     if args.json {
         return talk::json(&receipt);
     }
-    let text = config.colour().value.on_stdout().fates(&talk::harmless(&receipt.to_string()));
+    let (text, paint) = (talk::harmless(&receipt.to_string()), config.colour().value.on_stdout());
+    let text = match talk::width() {
+        Some(width) => bars::drawn(&receipt, &text, paint, width),
+        None => paint.fates(&text, |line| vec![line.into()]),
+    };
     talk::data(format!("{text}\n").as_bytes())
 }

@@ -1,5 +1,8 @@
 //! `recto replay`: the pages of whole conversations, call by call, what they cost, and what they forget.
 
+mod curves;
+mod draw;
+mod html;
 mod parallel;
 mod plot;
 mod questions;
@@ -16,12 +19,12 @@ use crate::settings::Settings;
 use crate::source::{self, Named};
 use crate::subject::Subject;
 use crate::{interrupt, talk};
-use recto::Request;
 use recto::note::Want;
 use recto::page::Page;
 use recto::replay::recall::{Measure, Score};
 use recto::wire::openai_chat;
-use report::{Report, Row};
+use recto::{Policy, Request};
+use report::{Call, Report, Row};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -35,18 +38,17 @@ pub(crate) fn run(args: &ReplayArgs, config: &Config) -> Result<(), Failure> {
     if args.questions {
         return questions::run(args, &settings[0], &files);
     }
-    if let Some(place) = &args.plot {
-        source::check_apart(place, &files, "draw to another file")?;
-    }
+    let plot = out(args.plot.as_deref(), &files, "draw to another file")?;
+    let html = out(args.html.as_deref(), &files, "write the report to another file")?;
     let summaries = Summaries::of(args, config)?;
     let walk = Walk::new(args, &settings, Pages::to(args.pages.as_deref(), &files)?, summaries);
     let report = walk.through(&files)?;
     let pages = walk.pages.into_inner().unwrap_or_else(PoisonError::into_inner);
     let is_stdout_taken = matches!(pages, Pages::Stdout);
     pages.finish()?;
-    if let Some(place) = &args.plot {
-        let mut draft = Draft::of(place)?;
-        draft.write(plot::svg(&report).as_bytes())?;
+    for (draft, content) in [(plot, plot::svg as fn(&Report) -> String), (html, html::page)] {
+        let Some(mut draft) = draft else { continue };
+        draft.write(content(&report).as_bytes())?;
         draft.finish()?;
     }
     let told = match (args.json, args.each) {
@@ -60,6 +62,13 @@ pub(crate) fn run(args: &ReplayArgs, config: &Config) -> Result<(), Failure> {
         false => talk::text(&told)?,
     }
     report.into_overflow().map_or(Ok(()), Err)
+}
+
+/// Begins a file, if one is asked for: what can't be written is better known before the work than after it.
+fn out(place: Option<&Path>, inputs: &[PathBuf], instead: &str) -> Result<Option<Draft>, Failure> {
+    let Some(place) = place else { return Ok(None) };
+    source::check_apart(place, inputs, instead)?;
+    Draft::of(place).map(Some)
 }
 
 /// Where pages go.
@@ -122,6 +131,8 @@ struct Walk<'a> {
     progress: Progress,
     threads: usize,
     summaries: Option<Summaries>,
+    /// What it would be without any policy, where a report compares with that.
+    whole: Option<Settings>,
 }
 
 /// A conversation that was read and counted, but not replayed yet.
@@ -138,7 +149,13 @@ impl<'a> Walk<'a> {
         // Pages are written in their order as they are made.
         let threads = if matches!(pages, Pages::Nowhere) { parallel::threads() } else { 1 };
         let names = policy_names(settings, &args.policy);
-        Walk { args, settings, names, pages: Mutex::new(pages), progress, threads, summaries }
+        let whole = args.html.as_ref().map(|_| Settings {
+            target: settings[0].target.clone().with_window(None),
+            policy: Policy::none(),
+            reserve: settings[0].reserve,
+            facts: None,
+        });
+        Walk { args, settings, names, pages: Mutex::new(pages), progress, threads, summaries, whole }
     }
 
     fn through(&self, files: &[PathBuf]) -> Result<Report, Failure> {
@@ -178,11 +195,26 @@ impl<'a> Walk<'a> {
         report.about.left_out += before - ready.len();
         let work = ready.iter().flat_map(|it| (0..self.settings.len()).map(move |policy| (it, policy))).collect();
         let rows = parallel::each(self.threads, work, |(it, policy)| self.conversation(it, policy, file))?;
+        let mut whole = parallel::each(self.threads, ready.iter().collect(), |it| self.whole(it))?.into_iter();
         let mut rows = rows.into_iter();
         for it in &ready {
-            report.add(rows.by_ref().take(self.settings.len()).collect(), &it.full);
+            report.add(rows.by_ref().take(self.settings.len()).collect(), &it.full, whole.next().flatten());
         }
         Ok(())
+    }
+
+    /// Makes the calls of a conversation with its whole history, if anybody wants to know what they cost.
+    fn whole(&self, it: &Ready) -> Result<Option<Vec<Call>>, Failure> {
+        let Some(settings) = &self.whole else { return Ok(None) };
+        let replay = it.subject.replay(settings);
+        self.progress.expect(replay.turns(), &it.subject.name);
+        let mut calls = Vec::new();
+        for replayed in replay {
+            interrupt::check()?;
+            calls.push(Call::of(replayed.turn, &replayed.compiled?.receipt));
+            self.progress.step();
+        }
+        Ok(Some(calls))
     }
 
     fn read(&self, named: Named, file: &Path) -> Result<Ready, Failure> {
@@ -207,6 +239,7 @@ impl<'a> Walk<'a> {
         self.progress.expect(replay.turns(), &subject.name);
         let mut row = Row::of(&subject.name, file);
         let mut measure = it.measure.clone();
+        let mut last = None;
         for replayed in replay {
             interrupt::check()?;
             match replayed.compiled {
@@ -214,8 +247,9 @@ impl<'a> Walk<'a> {
                     let mut pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
                     pages.add(&subject.name, policy_told, replayed.turn, &compiled.page)?;
                     drop(pages);
-                    row.add(&compiled.receipt);
+                    row.add(replayed.turn, &compiled.receipt);
                     measure.page(replayed.turn, &compiled.page);
+                    last = Some(compiled.receipt);
                 }
                 Err(error) => match error.overflow() {
                     Some(overflow) => row.add_overflow(replayed.turn, overflow.clone(), error.hint()),
@@ -226,6 +260,9 @@ impl<'a> Walk<'a> {
                 },
             }
             self.progress.step();
+        }
+        if let Some(last) = &last {
+            row.end(last);
         }
         row.measure(measure.finish(), full);
         if self.summaries.is_some() {

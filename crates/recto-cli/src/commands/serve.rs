@@ -29,7 +29,8 @@ pub(crate) fn run(args: &ServeArgs, config: &Config) -> Result<(), Failure> {
     config.layer = options(args).over(config.layer);
     config.speak_as_configured();
     let (metrics, summarizers) = (Arc::new(Metrics::default()), config.clone());
-    let setup = Setup::of(config)?;
+    let setup = Setup::of(config);
+    setup.check_policy()?;
     let runtime = Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| cannot("cannot start", &error))?;
     allow_many_connections();

@@ -12,6 +12,8 @@ use serde_json::Value;
 /// Content and fields that only requests to Anthropic have.
 const ANTHROPIC_BLOCKS: [&str; 4] = ["tool_use", "tool_result", "thinking", "redacted_thinking"];
 const ANTHROPIC_FIELDS: [&str; 3] = ["system", "thinking", "anthropic_version"];
+/// Fields that only requests to Ollama have.
+const OLLAMA_FIELDS: [&str; 4] = ["options", "truncate", "keep_alive", "think"];
 /// Roles that only OpenAI's messages have.
 const OPENAI_ROLES: [&str; 3] = ["developer", "system", "tool"];
 
@@ -68,6 +70,9 @@ fn guessed(body: &Value) -> Wire {
     if has(&"input") && !has(&"messages") {
         return Wire::OpenaiResponses;
     }
+    if has(&"contents") && !has(&"messages") {
+        return Wire::Gemini;
+    }
     let messages: &[Value] = body["messages"].as_array().map_or(&[], Vec::as_slice);
     let blocks = messages.iter().filter_map(|message| message["content"].as_array()).flatten();
     let mut kinds = blocks.filter_map(|block| block["type"].as_str());
@@ -75,6 +80,9 @@ fn guessed(body: &Value) -> Wire {
     let has_schema = body["tools"][0].get("input_schema").is_some();
     if ANTHROPIC_FIELDS.iter().any(has) || has_blocks || has_schema {
         return Wire::Anthropic;
+    }
+    if OLLAMA_FIELDS.iter().any(has) {
+        return Wire::Ollama;
     }
     let is_openais = |message: &Value| {
         message["role"].as_str().is_some_and(|role| OPENAI_ROLES.contains(&role)) || message.get("tool_calls").is_some()
@@ -103,6 +111,8 @@ mod tests {
             (r#"{"max_tokens":9,"messages":[{"role":"system","content":"x"}]}"#.into(), Wire::OpenaiChat),
             (r#"{"messages":[{"role":"user","content":[{"type":"tool_result"}]}]}"#.into(), Wire::Anthropic),
             (r#"{"tools":[{"name":"f","input_schema":{}}],"messages":[]}"#.into(), Wire::Anthropic),
+            (r#"{"contents":[{"parts":[{"text":"Hi"}]}]}"#.into(), Wire::Gemini),
+            (format!(r#"{{"model":"m","options":{{"num_ctx":9}},{user}}}"#), Wire::Ollama),
             ("7".into(), Wire::OpenaiChat),
         ] {
             assert_eq!(guessed(&serde_json::from_str(&body).unwrap()), wire, "{body}");

@@ -12,10 +12,12 @@ use std::fmt;
 use std::path::Path;
 use std::time::Duration;
 
-/// What is there without any file: its name, its URL, its format, and the variable with its key.
-const BUILT_IN: [(&str, &str, Wire, &str); 2] = [
-    ("openai", "https://api.openai.com/v1", Wire::OpenaiResponses, "OPENAI_API_KEY"),
-    ("anthropic", "https://api.anthropic.com", Wire::Anthropic, "ANTHROPIC_API_KEY"),
+/// What is there without any file: its name, its URL, its format, and the variable with its key, if it wants one.
+const BUILT_IN: [(&str, &str, Wire, Option<&str>); 4] = [
+    ("openai", "https://api.openai.com/v1", Wire::OpenaiResponses, Some("OPENAI_API_KEY")),
+    ("anthropic", "https://api.anthropic.com", Wire::Anthropic, Some("ANTHROPIC_API_KEY")),
+    ("google", "https://generativelanguage.googleapis.com/v1beta", Wire::Gemini, Some("GEMINI_API_KEY")),
+    ("ollama", "http://localhost:11434", Wire::Ollama, None),
 ];
 
 /// What is said about one provider.
@@ -121,6 +123,16 @@ impl UpstreamLayer {
         }
     }
 
+    /// Returns whether clients of a format can talk to it in their own.
+    fn speaks_like(&self, wire: Wire) -> bool {
+        self.wire.as_ref().is_some_and(|set| is_alike(set.value, wire))
+    }
+
+    /// Returns whether a file speaks of it.
+    fn is_named(&self) -> bool {
+        !matches!(self.name.origin, Origin::Default)
+    }
+
     /// Returns whether it takes a model: by a pattern, or because it is the model's provider.
     fn takes(&self, target: &Target) -> Option<By> {
         match &self.models {
@@ -177,7 +189,7 @@ impl Config {
         let built_in = BUILT_IN.map(|(name, url, wire, key_env)| UpstreamLayer {
             url: set(url),
             wire: Some(Set { value: wire, origin: Origin::Default }),
-            key_env: set(key_env),
+            key_env: key_env.and_then(set),
             ..UpstreamLayer::named(Set { value: name.into(), origin: Origin::Default })
         });
         UpstreamLayer::all_over(self.layer.upstreams.clone(), built_in.into())
@@ -191,12 +203,26 @@ impl Config {
     /// Returns who answers for a model in a format: the first whose `models` name it, else the one that is called as its
     /// provider, else the first of all that speak like that.
     pub(crate) fn upstream_speaking(&self, wire: Wire, target: &Target) -> Option<UpstreamLayer> {
-        let is_anthropic = |wire: Wire| wire == Wire::Anthropic;
-        let own =
-            |layer: &UpstreamLayer| layer.wire.as_ref().map(|set| is_anthropic(set.value)) == Some(is_anthropic(wire));
-        let all: Vec<UpstreamLayer> = self.upstreams().into_iter().filter(own).collect();
-        let by = |wanted: By| all.iter().find(|it| it.takes(target) == Some(wanted));
-        by(By::Pattern).or_else(|| by(By::Provider)).or(all.first()).cloned()
+        let all = self.upstreams();
+        let own: Vec<&UpstreamLayer> = all.iter().filter(|it| it.speaks_like(wire)).collect();
+        let by = |wanted: By| own.iter().find(|it| it.takes(target) == Some(wanted));
+        by(By::Pattern).or_else(|| by(By::Provider)).or(own.first()).copied().cloned()
+    }
+
+    /// Returns who answers for a model that a client asks for in a format. As [`Config::upstream_speaking`], but where
+    /// nobody of that format names the model or is called as its provider, one of another format is asked who does or is;
+    /// a provider that is only built in gives way to one of the client's format that a file names, which may well answer
+    /// for all models.
+    pub(crate) fn upstream_asked(&self, wire: Wire, target: &Target) -> Option<UpstreamLayer> {
+        let own = self.upstream_speaking(wire, target);
+        if own.as_ref().is_some_and(|own| own.takes(target).is_some()) {
+            return own;
+        }
+        let all = self.upstreams();
+        let other = |wanted: By| all.iter().find(|it| !it.speaks_like(wire) && it.takes(target) == Some(wanted));
+        let is_own_named = own.as_ref().is_some_and(UpstreamLayer::is_named);
+        let provider = || other(By::Provider).filter(|it| it.is_named() || !is_own_named);
+        other(By::Pattern).or_else(provider).cloned().or(own)
     }
 
     /// Returns who answers for a model: the first whose `models` name it, else the one that is called as its provider.
@@ -217,6 +243,13 @@ impl Config {
         let found = self.upstream_layer_for(target)?;
         Upstream::of(found.settings()).map_err(|error| found.name.blamed(error.into()))
     }
+}
+
+/// Returns whether whoever speaks one of these formats is talked to in the other, too: OpenAI's servers have both of
+/// theirs.
+pub(crate) fn is_alike(one: Wire, other: Wire) -> bool {
+    let is_openai = |wire: Wire| matches!(wire, Wire::OpenaiChat | Wire::OpenaiResponses);
+    one == other || (is_openai(one) && is_openai(other))
 }
 
 /// Returns whether a name matches a pattern, in which `*` stands for anything.
@@ -296,9 +329,34 @@ mod tests {
         assert_eq!(answers(&config, "gpt-4.1"), "home");
         assert_eq!(answers(&config, "gpt-4o"), "openai");
         assert_eq!(answers(&config, "deepseek-v4-pro"), "deepseek");
+        let gemini = config.upstream_layer_for(&target("gemini-3.8-flash")).unwrap().settings();
+        assert_eq!(
+            (&*gemini.name, gemini.wire, gemini.key_env.as_deref()),
+            ("google", Wire::Gemini, Some("GEMINI_API_KEY"))
+        );
         assert_eq!(answers(&config, "nobody"), "no upstream answers for model \"nobody\"");
         let upstream = config.upstream_for(&target("gpt-4o")).unwrap();
         assert_eq!(upstream.wire(), Wire::OpenaiResponses, "what a file leaves out is built in");
+    }
+
+    #[test]
+    fn a_client_is_answered_in_another_format_only_where_its_own_has_no_better_claim() {
+        let asked = |text: &str, wire: Wire, model: &str| {
+            config(text).upstream_asked(wire, &target(model)).map(|it| it.name.value).unwrap_or_default()
+        };
+        let (chat, messages) = (Wire::OpenaiChat, Wire::Anthropic);
+        assert_eq!(asked("", chat, "claude-opus-5-5"), "anthropic", "it is the provider's");
+        assert_eq!(asked("", messages, "gpt-4o"), "openai");
+        assert_eq!([asked("", chat, "gpt-4o"), asked("", messages, "claude-opus-5-5")], ["openai", "anthropic"]);
+        assert_eq!([asked("", chat, "nobody"), asked("", messages, "nobody")], ["openai", "anthropic"]);
+        let all = "[upstream.all]\nurl = 'http://127.0.0.1:1'\nwire = 'openai_chat'\n";
+        assert_eq!(asked(all, chat, "claude-opus-5-5"), "all", "it may well answer for all models");
+        let own = format!("{all}[upstream.anthropic]\nretries = 1\n");
+        assert_eq!(asked(&own, chat, "claude-opus-5-5"), "anthropic", "a file names that, too");
+        assert_eq!(asked(&format!("{all}models = ['*']\n"), messages, "claude-opus-5-5"), "anthropic");
+        let both = format!("{all}models = ['x-*']\n[upstream.own]\nurl = 'http://127.0.0.1:1'\nwire = 'anthropic'\n");
+        assert_eq!(asked(&format!("{both}models = ['x-*']\n"), messages, "x-1"), "own", "its own format comes first");
+        assert_eq!(asked(&format!("{both}models = ['y-*']\n"), chat, "y-1"), "own", "it alone names the model");
     }
 
     #[test]
@@ -317,7 +375,7 @@ mod tests {
         assert!(!format!("{:?}", config.layer.upstreams).contains("secret-value"));
         assert_eq!((settings.ca, settings.plain_http), (Some(PathBuf::from("own.pem")), true));
         assert_eq!(settings.key_env.as_deref(), Some("OPENAI_API_KEY"));
-        assert_eq!(config.upstreams().len(), 2);
+        assert_eq!(config.upstreams().len(), 4);
     }
 
     #[test]
@@ -352,7 +410,7 @@ mod tests {
         let layer: Layer = nearer.layer.over(farther.layer);
         let all = Config { layer, ..Config::default() }.upstreams();
         let names: Vec<&str> = all.iter().map(|it| it.name.value.as_str()).collect();
-        assert_eq!(names, ["a", "openai", "b", "anthropic"]);
+        assert_eq!(names, ["a", "openai", "b", "anthropic", "google", "ollama"]);
         let openai = all[1].settings();
         assert_eq!((openai.retries_max, openai.key_env.as_deref()), (1, Some("FAR")));
     }

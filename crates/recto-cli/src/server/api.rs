@@ -12,12 +12,15 @@ mod settings; // model, window and policy, as a request names them
 mod facts; // the version, policies, models
 mod conversations; // making, listing, describing, erasing
 mod entries; // reading and appending
+mod search; // what was said about something
 mod pages; // compile, preview, acknowledge, abandon
 mod turns; // calls that were made, and what differs between their pages
 mod money; // what calls cost with and without Recto
 mod decisions; // what was decided, taken back, pinned, expanded
 mod held; // what providers hold, what models have summarized
 mod events; // what happens, as it happens
+#[cfg(feature = "mcp")]
+pub(super) mod tools; // what of it a model may use
 mod openapi; // the whole of it, described
 
 use super::Server;
@@ -104,6 +107,8 @@ async fn led<S: Store>(asked: Asked<S>, verb: Verb) -> Result<Response, problem:
         Verb::EraseConversation => conversations::erase(&asked).await,
         Verb::ForkConversation => conversations::fork(&asked).await,
         Verb::Readers => conversations::readers(&asked).await,
+        Verb::SearchAll => search::everywhere(&asked).await,
+        Verb::Search => search::within(&asked).await,
         Verb::ReadEntries => entries::read(&asked).await,
         Verb::AppendEntries => entries::append(&asked).await,
         Verb::GetEntry => entries::one(&asked).await,
@@ -134,5 +139,5 @@ async fn led<S: Store>(asked: Asked<S>, verb: Verb) -> Result<Response, problem:
 
 /// Returns whether a path is one of those that answer as this API does.
 pub(super) fn is_ours(path: &str) -> bool {
-    path == "/openapi.json" || path == "/api" || path.starts_with("/api/")
+    path == "/openapi.json" || path == "/mcp" || path == "/api" || path.starts_with("/api/")
 }

@@ -94,6 +94,12 @@ impl Caller {
         found.map_err(|refused| refused.response(parts))
     }
 
+    /// Says who asks where the one who started this process does: they have the store already.
+    #[cfg(feature = "mcp")]
+    pub(super) fn of_this_process() -> Caller {
+        Caller { tenant: Tenant::default(), policy: None, credential: Credential::Withheld, access: Access::All }
+    }
+
     /// The same for requests that a browser may make, too: its session is heeded where no key is presented.
     pub(super) async fn looking<S: Store>(server: &Server<S>, parts: &Parts) -> Result<Caller, Response> {
         let refused = match Caller::of(server, parts).await {

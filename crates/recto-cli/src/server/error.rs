@@ -6,6 +6,7 @@ use axum::http::header::{CONTENT_TYPE, HeaderName};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::Response;
 use recto::wire::Wire;
+use recto::wire::across::kind_of_error;
 use serde_json::json;
 
 /// The header of answers that no provider gave; its value says in a word why.
@@ -35,7 +36,7 @@ impl From<Wire> for Envelope {
     fn from(wire: Wire) -> Envelope {
         match wire {
             Wire::Anthropic => Envelope::Anthropic,
-            Wire::OpenaiChat | Wire::OpenaiResponses => Envelope::Openai,
+            Wire::OpenaiChat | Wire::OpenaiResponses | Wire::Gemini | Wire::Ollama => Envelope::Openai,
         }
     }
 }
@@ -50,10 +51,12 @@ pub(super) fn refusal(
 ) -> Response {
     let body = match envelope.into() {
         Envelope::Openai => {
-            json!({"error": {"message": message, "type": openai_type(status), "param": null, "code": kind}})
+            let told = kind_of_error(Wire::OpenaiChat, status.as_u16());
+            json!({"error": {"message": message, "type": told, "param": null, "code": kind}})
         }
         Envelope::Anthropic => {
-            json!({"type": "error", "error": {"type": anthropic_type(status), "message": message}})
+            let told = kind_of_error(Wire::Anthropic, status.as_u16());
+            json!({"type": "error", "error": {"type": told, "message": message}})
         }
         Envelope::Problem => return api::problem(status, kind, message),
     };
@@ -63,29 +66,6 @@ pub(super) fn refusal(
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(REFUSED, HeaderValue::from_static(kind));
     response
-}
-
-fn openai_type(status: StatusCode) -> &'static str {
-    match status.as_u16() {
-        401 | 403 => "authentication_error",
-        429 => "rate_limit_error",
-        500.. => "server_error",
-        _ => "invalid_request_error",
-    }
-}
-
-fn anthropic_type(status: StatusCode) -> &'static str {
-    match status.as_u16() {
-        401 => "authentication_error",
-        403 => "permission_error",
-        404 => "not_found_error",
-        413 => "request_too_large",
-        429 => "rate_limit_error",
-        504 => "timeout_error",
-        529 => "overloaded_error",
-        500.. => "api_error",
-        _ => "invalid_request_error",
-    }
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ mod flight; // conversations that an answer is coming for
 mod call; // the call that it is: model, policy, what goes beside
 mod offer; // the tool by which its model asks back what is left out
 mod body; // the body that is sent
+mod cross; // models that are spoken to in another format
 mod relay; // the answer, passed on and recorded while it comes
 mod rounds; // what the model asks back, answered unseen by the client
 mod count; // tokens, counted by the provider or by us
@@ -27,6 +28,7 @@ use axum::body::Bytes;
 use axum::http::header::{HeaderName, RETRY_AFTER};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 use axum::response::Response;
+use cross::Cross;
 use flight::{Flight, Flights};
 use incoming::Incoming;
 use places::Places;
@@ -93,6 +95,8 @@ struct Ready {
     page: &'static str,
     /// What its model may ask back.
     going: Option<Box<Going>>,
+    /// How it is carried over, if its model is spoken to in another format.
+    cross: Option<Box<Cross>>,
 }
 
 /// Why a request is not passed on.
@@ -157,18 +161,18 @@ impl<S: Store> Asked<S> {
             Err(refused) => return drop(head.send(refused.told(self.wire))),
         };
         drop(preparing);
-        let Ready { upstream, body, record, page, going } = ready;
+        let Ready { upstream, body, record, page, going, cross } = ready;
         self.server.metrics.page(page);
         self.about.continues(record.at(), page);
         // A provider that has refused for now is for the client to ask again, as it would be without us.
-        let sending = self.send(&upstream, self.path(), Method::POST, body, Repeat::WhenUnreached);
+        let sending = self.ask(&upstream, cross.as_deref(), body, Repeat::WhenUnreached);
         let sent = tokio::select! {
             sent = sending => Some(sent),
             () = head.closed() => None,
             () = self.server.closing.cut() => None,
         };
         let wire = self.wire;
-        let mut relay = Relay { asked: self, record, page, going };
+        let mut relay = Relay { asked: self, record, page, going, cross };
         match sent {
             Some(Ok(response)) => relay.pass(response, head).await,
             Some(Err(error)) => {
@@ -182,20 +186,11 @@ impl<S: Store> Asked<S> {
         }
     }
 
-    /// Where models are asked, in the provider's words.
-    fn path(&self) -> &'static str {
-        match self.wire {
-            Wire::OpenaiChat => "chat/completions",
-            Wire::OpenaiResponses => "responses",
-            Wire::Anthropic => "messages",
-        }
-    }
-
     /// Records what is said, and makes the body that is sent.
     async fn ready(&self) -> Result<Ready, Refused> {
         let server = &self.server;
         let incoming = Incoming::read(&server.gateway.seen, &self.caller.tenant, self.wire, &self.headers, &self.body);
-        let Ok(incoming) = incoming else { return self.unreadable(None).await };
+        let Ok(incoming) = incoming else { return self.unreadable(self.model().as_deref()).await };
         if incoming.chains.is_empty() {
             return self.unreadable(incoming.model()).await;
         }
@@ -203,7 +198,8 @@ impl<S: Store> Asked<S> {
             return Err(refused);
         }
         let upstream = self.upstream(incoming.model())?;
-        let (mut call, offer) = self.call(&incoming)?;
+        let cross = self.crossing(&incoming, &upstream)?;
+        let (mut call, offer) = self.call(&incoming, cross.as_deref())?;
         let Some((beginning, found, flight)) = self.begun(&incoming, &mut call).await? else {
             return self.unreadable(incoming.model()).await;
         };
@@ -212,7 +208,10 @@ impl<S: Store> Asked<S> {
         }
         let (begun, sent, why) = match beginning {
             Beginning::Made(begun) => {
-                let sent = body::sent(&self.body, &incoming, &found, &begun, &call, offer.as_ref());
+                let sent = match &cross {
+                    Some(cross) => cross.sent(&begun, &call),
+                    None => body::sent(&self.body, &incoming, &found, &begun, &call, offer.as_ref()),
+                };
                 (Ok(begun), sent, None)
             }
             Beginning::Unmade { head, why } => {
@@ -230,8 +229,13 @@ impl<S: Store> Asked<S> {
             }
             Err(page) => {
                 let why = why.map_or_else(|| page.to_string(), |why| why.to_string());
+                if cross.is_some() {
+                    let what = "its model is spoken to in another format, and no page can be made for it";
+                    return Err(self.pageless(begun.ok(), what, &why).await);
+                }
                 if found.is_rest_known {
-                    return Err(self.pageless(begun.ok(), &why).await);
+                    let what = "only what is new was sent, and no page can be made of the rest";
+                    return Err(self.pageless(begun.ok(), what, &why).await);
                 }
                 server.metrics.fallbacks.count();
                 server.tell(|| format!("{}: sent without a page: {why}", found.at.conversation));
@@ -242,18 +246,18 @@ impl<S: Store> Asked<S> {
         let chain = (!found.is_rest_known).then(|| incoming.chain());
         let said = Said { wire: self.wire, chain, held: incoming.held.clone() };
         let recorded = Recorded { begun, prices, said, flight };
-        Ok(Ready { upstream, body, record: Record::Call(Box::new(recorded)), page, going })
+        Ok(Ready { upstream, body, record: Record::Call(Box::new(recorded)), page, going, cross })
     }
 
-    /// Where the client has sent only what is new, nothing can be sent without a page: the model would not know the rest.
-    async fn pageless(&self, begun: Option<Begun>, why: &str) -> Refused {
+    /// Refuses a request that can't be sent without a page: where the client has sent only what is new, the model would
+    /// not know the rest, and where it is spoken to in another format, would not understand it.
+    async fn pageless(&self, begun: Option<Begun>, what: &str, why: &str) -> Refused {
         if let Some(begun) = begun
             && let Err(error) = self.server.engine.leave(begun).await
         {
             return store_failed(&error);
         }
-        let message = format!("only what is new was sent, and no page can be made of the rest: {why}");
-        Refused { status: StatusCode::BAD_REQUEST, kind: "page", message }
+        Refused { status: StatusCode::BAD_REQUEST, kind: "page", message: format!("{what}: {why}") }
     }
 
     /// Finds the conversation, appends what is new, and makes the page; nothing, if it can't be understood.
@@ -324,8 +328,9 @@ impl<S: Store> Asked<S> {
     async fn unreadable(&self, model: Option<&str>) -> Result<Ready, Refused> {
         self.server.metrics.unreadable.count();
         let upstream = self.upstream(model)?;
+        self.readable(&upstream)?;
         let (body, page) = self.without_secrets(&self.policy()?, "as_sent; not understood").await?;
-        Ok(Ready { upstream, body, record: Record::Nothing, page, going: None })
+        Ok(Ready { upstream, body, record: Record::Nothing, page, going: None, cross: None })
     }
 
     /// The body as it came, but for what the policy redacts: where there is no page, everything is looked through as text.
@@ -350,15 +355,24 @@ impl<S: Store> Asked<S> {
         body: Bytes,
         repeat: Repeat,
     ) -> Result<upstream::Response, Error> {
-        let (query, mut headers) = (self.uri.query(), self.headers.clone());
-        if path == self.path() {
-            self.about.trace.calling(upstream, self.wire, &mut headers);
-        }
+        let (query, headers) = (self.uri.query(), self.headers.clone());
         let credential: Credential = self.caller.credential;
-        let numbers = self.server.metrics.upstream(upstream.name());
-        numbers.request_bytes.add(body.len() as u64);
-        let waiting = numbers.waited.running();
         let forward = Forward { method, path, query, headers, body, credential, repeat };
+        self.forward(upstream, forward).await
+    }
+
+    /// Sends something to a provider; that, and how long it takes, is counted.
+    async fn forward(
+        &self,
+        upstream: &Upstream,
+        mut forward: Forward<'_>,
+    ) -> Result<upstream::Response, Error> {
+        if Wire::ALL.into_iter().any(|wire| forward.path == cross::path(wire)) {
+            self.about.trace.calling(upstream, &mut forward.headers);
+        }
+        let numbers = self.server.metrics.upstream(upstream.name());
+        numbers.request_bytes.add(forward.body.len() as u64);
+        let waiting = numbers.waited.running();
         let sent = upstream.forward(forward, &mut |_| self.server.metrics.retries.count()).await;
         drop(waiting);
         let status = sent.as_ref().map_or(0, upstream::Response::status);

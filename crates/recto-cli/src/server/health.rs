@@ -44,7 +44,7 @@ mod tests {
     #[tokio::test]
     async fn a_server_that_ends_is_not_ready_but_alive() {
         let at = ([127, 0, 0, 1], 0).into();
-        let setup = Setup::of(Config::default()).unwrap_or_else(|failure| panic!("{failure:?}"));
+        let setup = Setup::of(Config::default());
         let server = Server::new(Engine::over(Memory::default()), setup, Default::default(), at);
         assert_eq!(ready(&server).await.status(), 200);
         assert!(server.closing.advance());

@@ -96,6 +96,10 @@ pub(crate) struct Metrics {
     pub(super) retries: Counter,
     /// Answers that a client has heard and that could not be recorded.
     pub(super) unrecorded: Counter,
+    /// Requests whose model was spoken to in another format than their client's.
+    pub(super) crossed: Counter,
+    /// What could not be carried over from one format to another.
+    pub(super) left_out: Counter,
     /// What models asked back and were given.
     pub(super) expansions: Counter,
     /// What models asked back and were not given.
@@ -155,6 +159,8 @@ impl Default for Metrics {
             forks: Counter::default(),
             unreadable: Counter::default(),
             fallbacks: Counter::default(),
+            crossed: Counter::default(),
+            left_out: Counter::default(),
             redacted: Counter::default(),
             retries: Counter::default(),
             unrecorded: Counter::default(),
@@ -319,9 +325,13 @@ impl Metrics {
             ("recto_forks_total", "Conversations that were forked because their past had changed.", &self.forks),
             ("recto_unreadable_total", "Bodies that were passed on without being understood.", &self.unreadable),
             ("recto_fallbacks_total", "Requests sent as they came, for want of a page.", &self.fallbacks),
+            ("recto_crossed_total", "Requests whose model was asked in another format.", &self.crossed),
+            ("recto_left_out_total", "What could not be carried over to another format.", &self.left_out),
             ("recto_redacted_total", "Requests in which something was sent as a placeholder.", &self.redacted),
             ("recto_retries_total", "Requests that were sent to a provider again.", &self.retries),
             ("recto_unrecorded_total", "Answers that could not be recorded.", &self.unrecorded),
+            ("recto_crossed_total", "Requests whose model was asked in another format.", &self.crossed),
+            ("recto_left_out_total", "What could not be carried over to another format.", &self.left_out),
             ("recto_expansions_total", "What models asked back and were given.", &self.expansions),
             ("recto_expansions_refused_total", "What models asked back and were not given.", &self.expansions_refused),
         ] {

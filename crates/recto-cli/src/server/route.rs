@@ -35,6 +35,9 @@ enum LeadsTo {
     Health,
     Ready,
     Metrics,
+    /// The tools of agents' programs.
+    #[cfg(feature = "mcp")]
+    Mcp,
     /// The inspector.
     Web,
     /// Who looks at it.
@@ -48,7 +51,7 @@ enum LeadsTo {
 }
 
 /// All there is.
-static ROUTES: [Route; 13] = [
+static ROUTES: &[Route] = &[
     Route { method: Method::POST, path: "/v1/chat/completions", leads_to: LeadsTo::Answer(Wire::OpenaiChat) },
     Route { method: Method::POST, path: "/v1/responses", leads_to: LeadsTo::Answer(Wire::OpenaiResponses) },
     Route { method: Method::POST, path: "/v1/messages", leads_to: LeadsTo::Answer(Wire::Anthropic) },
@@ -59,6 +62,8 @@ static ROUTES: [Route; 13] = [
     Route { method: Method::GET, path: "/health", leads_to: LeadsTo::Health },
     Route { method: Method::GET, path: "/ready", leads_to: LeadsTo::Ready },
     Route { method: Method::GET, path: "/metrics", leads_to: LeadsTo::Metrics },
+    #[cfg(feature = "mcp")]
+    Route { method: Method::POST, path: "/mcp", leads_to: LeadsTo::Mcp },
     Route { method: Method::GET, path: "/", leads_to: LeadsTo::Web },
     Route { method: Method::GET, path: "/assets/{file}", leads_to: LeadsTo::Web },
     Route { method: Method::GET, path: "/session", leads_to: LeadsTo::Session },
@@ -157,6 +162,8 @@ async fn led<S: Store>(
         LeadsTo::Answer(_) | LeadsTo::CountTokens | LeadsTo::Models | LeadsTo::Metrics => {
             Some(Caller::of(&server, &parts).await?)
         }
+        #[cfg(feature = "mcp")]
+        LeadsTo::Mcp => Some(Caller::of(&server, &parts).await?),
     };
     let names = match names {
         Ok(Path(names)) => names,
@@ -178,6 +185,11 @@ async fn led<S: Store>(
     let bytes = limits::body(&server, setup.settings.body_bytes_max, &parts, body).await?;
     if let (LeadsTo::Api(at), Some(caller)) = (leads_to, &caller) {
         let response = api::answer(server, setup, caller.clone(), at, names, parts, bytes).await;
+        return Ok(response.map(|body| Body::new(Keeping { body, kept: seat })));
+    }
+    #[cfg(feature = "mcp")]
+    if let (LeadsTo::Mcp, Some(caller)) = (leads_to, &caller) {
+        let response = super::mcp::answer(server, caller.clone(), parts, bytes).await;
         return Ok(response.map(|body| Body::new(Keeping { body, kept: seat })));
     }
     if matches!(leads_to, LeadsTo::Session) {

@@ -22,17 +22,21 @@ pub(crate) struct Setup {
 }
 
 impl Setup {
-    /// Returns what a configuration makes of a server, or why it can't.
-    pub(crate) fn of(config: Config) -> Result<Setup, Failure> {
-        if let Some(policy) = &config.layer.policy {
-            let found = settings::policy(policy)?;
-            if !found.blocks.is_empty() {
-                return Err(Failure::of(Code::BadSettings, no_blocks(&found))
-                    .hinting("blocks are for hosts that make their own pages: `recto compile`, or the library"));
-            }
-        }
+    /// Returns what a configuration makes of a server.
+    pub(crate) fn of(config: Config) -> Setup {
         let settings = config.server();
-        Ok(Setup { config, settings, known: Known::default(), upstreams: Upstreams::default() })
+        Setup { config, settings, known: Known::default(), upstreams: Upstreams::default() }
+    }
+
+    /// Fails if the gateway can't take the policy.
+    pub(crate) fn check_policy(&self) -> Result<(), Failure> {
+        let Some(policy) = &self.config.layer.policy else { return Ok(()) };
+        let found = settings::policy(policy)?;
+        if found.blocks.is_empty() {
+            return Ok(());
+        }
+        Err(Failure::of(Code::BadSettings, no_blocks(&found))
+            .hinting("blocks are for hosts that make their own pages: `recto compile`, or the library"))
     }
 
     /// Fails if a provider that the files name can't be asked: there would be nobody to tell but its clients.
@@ -57,7 +61,8 @@ impl<S: Store> Server<S> {
         let before = self.setup();
         let read = before.config.again().and_then(|mut config| {
             config.layer = options.clone().over(config.layer);
-            let setup = Setup::of(config)?;
+            let setup = Setup::of(config);
+            setup.check_policy()?;
             setup.check_upstreams()?;
             Ok(setup)
         });

@@ -6,6 +6,8 @@ mod schema; // whether a value is what a schema says
 
 mod events; // what is told as it happens
 mod examples; // what the documentation shows
+mod fuzzed; // what nobody thought of
+mod mcp; // the tools of agents' programs
 mod paging; // long lists
 mod repeated; // retries and conflicts
 mod routes; // each route

@@ -88,3 +88,47 @@ fn a_terminal_gets_colour_unless_the_settings_say_never() {
     let never = on_terminal(&never, "xterm");
     assert!(never.contains("not shown") && never.contains("Usage:") && !never.contains('\u{1b}'), "{never:?}");
 }
+
+/// What `recto explain` says on a terminal of so many columns.
+#[cfg(target_os = "linux")]
+fn explained(columns: usize, variable: (&str, &str)) -> Option<String> {
+    use recto_testkit::shared;
+    if Command::new("script").arg("--version").output().is_err() {
+        shared::skipped("bars on a terminal: no `script` (package bsdutils or util-linux)");
+        return None;
+    }
+    let recto = env!("CARGO_BIN_EXE_recto");
+    let line = format!("stty cols {columns} rows 40; '{recto}' explain '{FIXTURE}' --window 20k --policy first_chars");
+    let mut command = crate::run::isolated(Command::new("script"));
+    command.args(["-q", "-c", &line, "/dev/null"]).env("TERM", "xterm").env(variable.0, variable.1);
+    Some(Ran::from(command.output().unwrap()).stdout.replace('\r', ""))
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_terminal_gets_bars_and_lines_that_fit_and_loses_no_word() {
+    use unicode_width::UnicodeWidthStr;
+    let piped = recto(&ARGS).stdout;
+    assert!(!piped.contains('█'), "a pipe gets no bars");
+    for columns in [28, 36, 60, 80, 132] {
+        let Some(text) = explained(columns, ("LANG", "C.UTF-8")) else { return };
+        assert!(text.contains("\u{1b}[31mnot shown\u{1b}[0m"), "{columns}: {text:?}");
+        let text = plain(&text);
+        let wide = text.lines().filter(|line| line.width() > columns && line.split_whitespace().count() > 1);
+        assert_eq!(wide.collect::<Vec<_>>(), Vec::<&str>::new(), "{columns}");
+        // Every bar stands beside its word and its number.
+        for name in ["results", "assistant", "reserved", "left", "shown", "changed", "not shown"] {
+            let is_told =
+                |line: &str| line.trim_start().starts_with(name) && line.contains(|c: char| c.is_ascii_digit());
+            assert!(text.lines().any(is_told), "{columns}: no {name} in\n{text}");
+        }
+        assert_eq!(text.contains('█'), columns > 28, "{columns}: {text}");
+        // Without the bars it says what a pipe is told, word for word.
+        let words = |text: &str| text.split_whitespace().map(String::from).collect::<Vec<_>>();
+        let (head, table) = (piped.split("\n\n").next().unwrap(), &piped[piped.find("  entries").unwrap()..]);
+        let (all, head, table) = (words(&text), words(head), words(table));
+        assert!(all.starts_with(&head) && all.ends_with(&table), "{columns}: {text}");
+    }
+    let colourless = explained(80, ("NO_COLOR", "1")).unwrap();
+    assert!(colourless.contains('█') && !colourless.contains('\u{1b}'), "{colourless:?}");
+}

@@ -334,7 +334,7 @@ fn wires_are_known_by_name() {
         error[R0332]: cannot use own.toml
         cause: line 2, column 8: wire can't be "antropic"
         hint: did you mean "anthropic"?
-        hint: expected one of: openai_chat, openai_responses, anthropic
+        hint: expected one of: openai_chat, openai_responses, anthropic, gemini, ollama
     "#]],
     );
     check(
@@ -342,7 +342,7 @@ fn wires_are_known_by_name() {
         expect![[r#"
         error[R0332]: cannot use own.toml
         cause: line 2, column 8: wire is an integer
-        hint: expected one of: openai_chat, openai_responses, anthropic
+        hint: expected one of: openai_chat, openai_responses, anthropic, gemini, ollama
     "#]],
     );
 }

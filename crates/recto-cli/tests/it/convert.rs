@@ -12,9 +12,12 @@ fn json(text: &str) -> Value {
 
 #[test]
 fn a_conversation_becomes_a_request_in_every_format() {
-    for (wire, model) in
-        [(Wire::OpenaiChat, "gpt-4o"), (Wire::OpenaiResponses, "gpt-5.2"), (Wire::Anthropic, "claude-sonnet-5")]
-    {
+    for (wire, model) in [
+        (Wire::OpenaiChat, "gpt-4o"),
+        (Wire::OpenaiResponses, "gpt-5.2"),
+        (Wire::Anthropic, "claude-sonnet-5"),
+        (Wire::Ollama, "qwen3"),
+    ] {
         let ran = succeeds(&["convert", FIXTURE, "--to", wire.name()]);
         assert_eq!(wire.validate(ran.stdout.trim_end().as_bytes()), []);
         assert_eq!(json(&ran.stdout)["model"], model);

@@ -237,3 +237,72 @@ fn the_store_is_for_its_owners_eyes_alone() {
     let mode = fs::metadata(&stored.store).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
 }
+
+/// What other programs leave behind, each as small as it can be.
+fn of_others(folder: &Folder) -> [(String, Vec<String>); 4] {
+    let run = |task: u32| {
+        format!(
+            r#"{{"task_id":{task},"reward":1,"trial":0,"info":{{}},"traj":[{},{}]}}"#,
+            message("user", "Hi"),
+            message("assistant", "Hello")
+        )
+    };
+    let history = [message("system", "Mend."), message("user", "This."), message("assistant", "Done.")].join(",");
+    let session = r#"{"type":"session","version":3,"id":"pi-1","timestamp":"2026-11-15T08:30:00Z","cwd":"/x"}
+{"type":"message","id":"a","parentId":null,"timestamp":"","message":{"role":"user","content":"Hi"}}
+{"type":"message","id":"b","parentId":"a","timestamp":"","message":{"role":"assistant","content":[{"type":"text","text":"Hello"}]}}
+"#;
+    let log = include_str!("../../../../fixtures/inspect-log.json");
+    [
+        (folder.file("mend.traj", format!(r#"{{"trajectory":[],"history":[{history}],"info":{{}}}}"#)), vec!["mend"]),
+        (
+            folder.file("runs.json", format!("[{},{},{}]", run(3), run(7), run(7))),
+            vec!["runs#task3-trial0", "runs#task7-trial0", "runs#3"],
+        ),
+        (folder.file("session.jsonl", session), vec!["pi-1"]),
+        (folder.file("log.json", log), vec!["log#2_epoch_1", "log#look_epoch_1"]),
+    ]
+    .map(|(file, names)| (file, names.into_iter().map(String::from).collect()))
+}
+
+#[test]
+fn what_other_programs_leave_behind_is_known_by_what_it_holds() {
+    let stored = Stored::new();
+    let files = of_others(&stored.folder);
+    for (file, names) in &files {
+        let imported = stored.json(&["import", file]);
+        assert_eq!(counts(&imported).iter().map(|(name, ..)| *name).collect::<Vec<_>>(), *names, "{file}");
+        // The order of the file is that of the list, and each can be named to the other commands.
+        for name in names {
+            mentions(&succeeds(&["explain", file, "--conversation", name]).stdout, &["fate", "#0"]);
+            succeeds(&["convert", file, "--conversation", name, "--to", "anthropic"]);
+        }
+        mentions(&succeeds(&["replay", file]).stdout, &[&names[0]]);
+        let again = stored.json(&["import", file]);
+        assert!(counts(&again).iter().all(|(_, known, added)| *known > 0 && *added == 0), "{file}: {again}");
+    }
+    let folder = stored.folder.path.to_str().unwrap();
+    mentions(&succeeds(&["replay", folder]).stdout, &["mend", "runs#task3-trial0", "pi-1", "log#look_epoch_1"]);
+}
+
+#[test]
+fn what_other_programs_left_damaged_is_refused_with_its_place() {
+    let stored = Stored::new();
+    for (file, _) in of_others(&stored.folder) {
+        let whole = fs::read_to_string(&file).unwrap();
+        let (head, rest) = whole.split_once(r#""role":"#).or(whole.split_once(r#""role": "#)).unwrap();
+        let line = head.lines().count().max(1);
+        fs::write(&file, format!("{head}\"role\":{{{rest}")).unwrap();
+        let told = stored.fails(3, &["import", &file]);
+        mentions(&told, &["error[R0357]", &format!("line {line}, column ")]);
+        let is_lines = file.ends_with("jsonl");
+        fs::write(&file, &whole[..whole.len() / 4 * 3]).unwrap();
+        let ran = stored.any(&["import", &file]);
+        match is_lines {
+            true => mentions(&ran.stderr, &["the last line is cut off, and left out"]),
+            false => mentions(&ran.stderr, &["the file ends in the middle of a record"]),
+        }
+    }
+    let archive = stored.folder.file("log.eval", b"PK\x03\x04\x14\x00\xff\xfe");
+    mentions(&stored.fails(3, &["import", &archive]), &["[R0304]", "`inspect log dump FILE` writes one as JSON"]);
+}

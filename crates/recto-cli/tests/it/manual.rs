@@ -3,7 +3,7 @@ use recto_testkit::shared;
 use std::fs;
 use std::process::Command;
 
-pub(crate) const COMMANDS: [&str; 32] = [
+pub(crate) const COMMANDS: [&str; 33] = [
     "backup",
     "compile",
     "completions",
@@ -22,6 +22,7 @@ pub(crate) const COMMANDS: [&str; 32] = [
     "keys",
     "list",
     "man",
+    "mcp",
     "migrate",
     "models",
     "pin",
@@ -119,7 +120,7 @@ fn the_manual_has_a_page_for_every_command() {
     mentions(&main, &[".TH recto 1", ".SH NAME", "Exit codes:", "recto\\-replay(1)"]);
     let ran = succeeds(&["man", &folder.at("share/man1")]);
     assert_eq!(ran.stdout, "");
-    mentions(&ran.stderr, &["39 pages written to"]);
+    mentions(&ran.stderr, &["40 pages written to"]);
     let mut expected: Vec<String> =
         COMMANDS.iter().chain(&NESTED).map(|command| format!("recto-{command}.1")).collect();
     expected.push("recto.1".into());

@@ -10,7 +10,7 @@ use std::process::Command;
 const RECTO: &str = env!("CARGO_BIN_EXE_recto");
 
 /// Every command, in a good and in a bad case.
-const RUNS: [&[&str]; 64] = [
+const RUNS: [&[&str]; 66] = [
     &["compile", "chat.json"],
     &["compile", "gone.json"],
     &["explain", "chat.json", "--json"],
@@ -42,6 +42,9 @@ const RUNS: [&[&str]; 64] = [
     &["search", "hello", "chat", "--store", "kept.db"],
     &["search", "hello", "--store", "kept.db"],
     &["search", "hello", "gone", "--store", "kept.db"],
+    // Nothing is said on stdin.
+    &["mcp", "--store", "kept.db"],
+    &["mcp", "--store", "gone.db"],
     &["turns", "chat", "--store", "kept.db"],
     &["turns", "gone", "--store", "kept.db"],
     &["compile", "chat", "--store", "kept.db"],

@@ -107,7 +107,7 @@ fn a_folder_stands_for_its_transcripts() {
     let told = fails(3, &["replay", folder.path.to_str().unwrap(), "--conversation", "furst"]);
     mentions(&told, &["nearest ids: first, b"]);
     let empty = Folder::new();
-    mentions(&fails(3, &["replay", empty.path.to_str().unwrap()]), &["no *.json or *.jsonl"]);
+    mentions(&fails(3, &["replay", empty.path.to_str().unwrap()]), &["no *.json, *.jsonl or *.traj"]);
 }
 
 #[test]
@@ -388,6 +388,8 @@ fn the_picture_names_every_policy_and_needs_nothing_else() {
     let told = fails(3, &["replay", &odd, "--plot", &odd]);
     mentions(&told, &["is one of the files to read"]);
     mentions(&fails(1, &["replay", FIXTURE, "--plot", &folder.at("no/plot.svg")]), &["cannot write"]);
+    mentions(&fails(1, &["replay", FIXTURE, "--html", &folder.at("no/report.html")]), &["cannot write"]);
+    mentions(&fails(3, &["replay", &odd, "--html", &odd]), &["write the report to another file"]);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 mod killed; // the command or the program ends in the middle
 mod models; // a model over HTTP
-mod programs; // Claude Code and Codex themselves
+pub(crate) mod programs; // Claude Code and Codex themselves
 mod remembered; // a provider that keeps the history
 mod stand_ins; // programs that don't do what they should
 
@@ -21,9 +21,9 @@ const NOT_READ: [&str; 3] = ["metadata", "client_metadata", "prompt_cache_key"];
 const CALLS: [&str; 3] = ["/v1/messages", "/v1/responses", "/v1/chat/completions"];
 
 /// A home, a folder to work in, a configuration, a store and a provider.
-struct Place {
-    folder: Folder,
-    server: Server,
+pub(crate) struct Place {
+    pub(crate) folder: Folder,
+    pub(crate) server: Server,
 }
 
 impl Place {
@@ -51,7 +51,7 @@ impl Place {
         self.folder.file("recto.toml", text);
     }
 
-    fn command(&self, args: &[&str]) -> Command {
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_recto"));
         let home = self.folder.at("home");
         command.args(args).current_dir(self.folder.path.join("work")).env_clear();
@@ -78,7 +78,7 @@ impl Place {
 
     /// Says something and hears an answer.
     #[track_caller]
-    fn says(&self, with: &str, words: &str, answer: &str, more: &[&str]) -> Ran {
+    pub(crate) fn says(&self, with: &str, words: &str, answer: &str, more: &[&str]) -> Ran {
         self.server.push(Reply::default().text(answer));
         let ran = self.run(&[&["run", "--with", with, "talk", words], more].concat());
         assert_eq!(ran.code, Some(0), "{words}: {}", ran.stderr);

@@ -14,9 +14,9 @@ const FILES: [&str; 4] = [
 /// One that is long enough to be cut and shortened a lot.
 const LONG: &str = "pi-mono.pi-session.jsonl";
 
-/// The script that scores pages, and conversations to score.
-fn score(test: &str, files: &[&str]) -> Option<(PathBuf, Vec<String>)> {
-    let script = shared::folder("eval", test)?.join("score.py");
+/// A script that scores pages, and conversations to score.
+fn scored_by(script: &str, test: &str, files: &[&str]) -> Option<(PathBuf, Vec<String>)> {
+    let script = shared::folder("eval", test)?.join(script);
     let data = shared::folder("data/conversations", test)?;
     if Command::new("python3").arg("--version").output().is_err() {
         shared::skipped(&format!("{test}: no python3"));
@@ -46,7 +46,7 @@ fn row<'t>(table: &'t str, name: &str) -> Vec<&'t str> {
 
 #[test]
 fn the_pages_of_a_replay_are_read_by_the_score() {
-    let Some((script, files)) = score("pages read by score.py", &FILES) else { return };
+    let Some((script, files)) = scored_by("score.py", "pages read by score.py", &FILES) else { return };
     let (_, table) = both(&script, &files, &["--policy", "none"]);
     // Under `none` a page is the full history: it costs exactly as much, and forgets nothing.
     let figures = row(&table, "compiled pages");
@@ -55,7 +55,8 @@ fn the_pages_of_a_replay_are_read_by_the_score() {
 
 #[test]
 fn a_replay_measures_as_the_score_does() {
-    let Some((script, files)) = score("numbers of score.py", &[&FILES[..], &[LONG]].concat()) else { return };
+    let files = [&FILES[..], &[LONG]].concat();
+    let Some((script, files)) = scored_by("score.py", "numbers of score.py", &files) else { return };
     for settings in [["--policy", "safe", "--window", "16k"], ["--policy", "first_chars", "--window", "32k"]] {
         let (report, table) = both(&script, &files, &settings);
         let (measured, full) = (&report["total"]["measured"], &report["full"]);
@@ -84,4 +85,48 @@ fn a_replay_measures_as_the_score_does() {
         let recall = format!("{:.4} ", number(&report["most_forgetful"]["recall"]));
         assert!(most_forgetful.starts_with(&recall), "{recall}: {table}");
     }
+}
+
+/// What the script says of pages that questions brought back: for each budget evidence found, and questions with all of it.
+fn recalled(script: &PathBuf, pages: &str, data: &str) -> (bool, String, Vec<[f64; 3]>) {
+    let scored = Command::new("python3").arg(script).args(["--pages", pages, data]).output().unwrap();
+    let table = String::from_utf8_lossy(&scored.stdout).into_owned();
+    let rows = table.lines().filter_map(|line| line.strip_prefix("compiled pages"));
+    let figures = rows.map(|row| {
+        let figures: Vec<f64> = row.split_whitespace().map(|it| it.parse().unwrap()).collect();
+        [figures[0], figures[1], figures[2]]
+    });
+    (scored.status.success(), table.clone(), figures.collect())
+}
+
+#[test]
+fn the_pages_of_questions_are_read_by_the_score_of_recall() {
+    let test = "pages read by recall.py";
+    let Some((script, files)) = scored_by("recall.py", test, &["locomo.dialogue.jsonl"]) else { return };
+    let folder = Folder::new();
+    let all = std::fs::read_to_string(&files[0]).unwrap();
+    let data = folder.file("locomo.jsonl", all.lines().next().unwrap());
+    let out = folder.at("found.jsonl");
+    succeeds(&[
+        "replay",
+        "--questions",
+        &data,
+        "--for",
+        "eval",
+        "--budget",
+        "4000",
+        "--budget",
+        "8000",
+        "--pages",
+        &out,
+    ]);
+    let (is_whole, table, figures) = recalled(&script, &out, &data);
+    assert!(is_whole && figures.len() == 2, "a page is missing or too long: {table}");
+    for ([budget, evidence, complete], expected) in figures.into_iter().zip([(4_000.0, 0.85), (8_000.0, 0.92)]) {
+        assert!(budget == expected.0 && evidence >= expected.1 && complete >= expected.1, "{table}");
+    }
+    // The control: the script sees a page that lacks.
+    let pages = std::fs::read_to_string(&out).unwrap();
+    let lacking = folder.file("lacking.jsonl", pages.split_once('\n').unwrap().1);
+    assert!(!recalled(&script, &lacking, &data).0);
 }

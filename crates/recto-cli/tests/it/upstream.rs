@@ -14,7 +14,7 @@ fn providers_and_programs_are_told_with_where_they_come_from() {
     places.folder.file("project/recto.toml", near);
     let told = places.settings(&[]);
     let names: Vec<&str> = told["upstream"].as_array().unwrap().iter().map(|it| it["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["home", "openai", "anthropic"]);
+    assert_eq!(names, ["home", "openai", "anthropic", "google", "ollama"]);
     let openai = &told["upstream"][1];
     let values = ["url", "wire", "key_env", "remember", "retries"].map(|key| openai[key].to_string()).join(" ");
     let expected = r#""https://api.openai.com/v1" "openai_responses" "MY_KEY" "response" 0"#;
@@ -83,7 +83,7 @@ fn mistakes_in_providers_are_told_with_their_place() {
         expect![[r#"
         error[R0332]: cannot use own.toml
         cause: line 1, column 11: upstream "mine" has no wire
-        hint: give the format that it speaks, one of: openai_chat, openai_responses, anthropic
+        hint: give the format that it speaks, one of: openai_chat, openai_responses, anthropic, gemini, ollama
     "#]],
     );
     check(

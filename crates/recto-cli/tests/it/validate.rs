@@ -61,9 +61,14 @@ fn json_says_the_same() {
 fn what_compile_prints_is_valid_and_taken_for_what_it_is() {
     let folder = Folder::new();
     let chat = folder.file("chat.json", SMALL);
-    for (model, wire) in [("gpt-4o", "openai_chat"), ("gpt-5.2", "openai_responses"), ("claude-sonnet-5", "anthropic")]
-    {
-        let body = succeeds(&["compile", &chat, "--for", model]).stdout;
+    for (model, wire) in [
+        ("gpt-4o", "openai_chat"),
+        ("gpt-5.2", "openai_responses"),
+        ("claude-sonnet-5", "anthropic"),
+        ("gemini-3.8-flash", "gemini"),
+        ("qwen3", "ollama"),
+    ] {
+        let body = succeeds(&["compile", &chat, "--for", model, "--wire", wire]).stdout;
         let ran = recto_reading(&body, &["validate", "-"]);
         assert_eq!((ran.code, ran.stdout), (Some(0), format!("stdin: valid {wire}\n")), "{}", ran.stderr);
         mentions(&ran.stderr, &[&format!("taken for a request of {wire}")]);

@@ -8,6 +8,8 @@ mod changes; // what can be changed, and what changes by itself
 mod doors; // signing in
 mod hostile; // words that would like to be code
 mod keyboard; // without a mouse
+mod report; // the file that `recto replay` writes
+mod sessions; // what providers hold that remember
 mod speed; // long conversations
 mod views; // what each view shows
 
@@ -20,7 +22,7 @@ use std::process::{Child, Command};
 
 /// A server that is looked at.
 struct Inspected {
-    child: Child,
+    _child: Running,
     url: String,
     folder: Folder,
 }
@@ -55,10 +57,16 @@ impl Inspected {
     }
 
     fn serving(folder: Folder, more: &[&str]) -> Inspected {
-        let mut child = command(&folder, &[&["serve", "--listen", "127.0.0.1:0"], more].concat()).spawn().unwrap();
+        let serve = command(&folder, &[&["serve", "--listen", "127.0.0.1:0"], more].concat());
+        Inspected { folder, ..Inspected::of(serve) }
+    }
+
+    /// Whatever a command serves, over a store that somebody else keeps.
+    fn of(mut serve: Command) -> Inspected {
+        let mut child = serve.spawn().unwrap();
         let mut url = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut url).unwrap();
-        Inspected { child, url: url.trim().into(), folder }
+        Inspected { _child: Running(child), url: url.trim().into(), folder: Folder::new() }
     }
 
     /// Returns the address of a view.
@@ -76,10 +84,13 @@ impl Inspected {
     }
 }
 
-impl Drop for Inspected {
+/// A process that ends with the value.
+struct Running(Child);
+
+impl Drop for Running {
     fn drop(&mut self) {
-        drop(self.child.kill());
-        drop(self.child.wait());
+        drop(self.0.kill());
+        drop(self.0.wait());
     }
 }
 

@@ -5,8 +5,12 @@ use recto::wire::Wire;
 use serde_json::Value;
 
 /// Models whose own wire it is.
-const MODELS: [(&str, Wire); 3] =
-    [("gpt-4o", Wire::OpenaiChat), ("gpt-5.2", Wire::OpenaiResponses), ("claude-sonnet-5", Wire::Anthropic)];
+const MODELS: [(&str, Wire); 4] = [
+    ("gpt-4o", Wire::OpenaiChat),
+    ("gpt-5.2", Wire::OpenaiResponses),
+    ("claude-sonnet-5", Wire::Anthropic),
+    ("gemini-3.8-flash", Wire::Gemini),
+];
 
 fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap()
@@ -21,7 +25,9 @@ fn a_model_is_spoken_to_in_its_own_format() {
             for file in [FIXTURE, &chat] {
                 let ran = succeeds(&[&["compile", file, "--for", model], settings].concat());
                 assert_eq!(wire.validate(ran.stdout.trim_end().as_bytes()), [], "{model}");
-                assert_eq!(json(&ran.stdout)["model"], model);
+                // Gemini's address names the model.
+                let named = (wire != Wire::Gemini).then_some(model);
+                assert_eq!(json(&ran.stdout)["model"].as_str(), named);
                 mentions(&ran.stderr, &[&format!("page for {model}, policy ")]);
             }
         }
@@ -47,7 +53,7 @@ fn any_model_can_be_spoken_to_in_another_format() {
     let own = succeeds(&["compile", &chat, "--for", "claude-opus-5"]).stdout;
     assert_eq!(own, succeeds(&["compile", &chat, "--for", "claude-opus-5", "--wire", "anthropic"]).stdout);
     let told = fails(2, &["compile", &chat, "--wire", "antropic"]);
-    mentions(&told, &["error[R0202]", "openai_chat, openai_responses, anthropic", "'anthropic'"]);
+    mentions(&told, &["error[R0202]", "openai_chat, openai_responses, anthropic, gemini, ollama", "'anthropic'"]);
 }
 
 #[test]

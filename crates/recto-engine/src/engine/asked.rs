@@ -115,7 +115,7 @@ impl<S: Store> Engine<S> {
         let body = upstream.wire().encode_with(&compiled.page, &call.target, &fields);
         // Said again, what the provider keeps would stand there twice.
         let repeat = if session.is_some() { Repeat::WhenUnheard } else { Repeat::WhenUnanswered };
-        let answered = upstream.ask(Post::new(body, repeat), listen).await?;
+        let answered = upstream.ask(Post::new(body, repeat).to(&call.target.name), listen).await?;
         Ok((answered, session))
     }
 

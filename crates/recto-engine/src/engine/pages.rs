@@ -82,6 +82,9 @@ pub struct Turned {
     /// What its provider says it has used, and what that costs in US dollars.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub used: Option<(Usage, f64)>,
+    /// The provider whose session it went on with, if one remembers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub provider: Option<Text>,
     /// Its ticket.
     pub ticket: Ticket,
 }
@@ -271,8 +274,8 @@ impl<S: Store> Engine<S> {
         let which = Turns::Since { turn, rows };
         let rows = self.store().turns(&at.tenant, &at.conversation, reader, Upto::NOW, which).await?;
         let turned = |row: TurnRow| {
-            let Stored { ticket, totals, reported, used, .. } = Stored::parse(&row.receipt)?;
-            Ok(Turned { turn: row.turn, at: row.at, totals, reported, used, ticket })
+            let Stored { ticket, totals, reported, used, provider, .. } = Stored::parse(&row.receipt)?;
+            Ok(Turned { turn: row.turn, at: row.at, totals, reported, used, provider, ticket })
         };
         rows.into_iter().map(turned).collect()
     }

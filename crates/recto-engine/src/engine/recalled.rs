@@ -9,12 +9,12 @@ use super::{At, Engine};
 use crate::body;
 use crate::call::{Calling, Material, Recalled};
 use crate::error::Error;
-use crate::store::{Conversation, ConversationId, Indexed, Store, Tenant, Termed};
+use crate::store::{Conversation, ConversationId, Indexed, Posting, Store, Tenant, Termed};
 use recto::entry::{Millis, Text};
 use recto::fragment::Fragments;
 use recto::log::Counted;
 use recto::recall::{
-    Asked, Commonness, Found, OnPage, Pick, Query, Recall, Shelf, Standing, Within, asked, commonness, fragment,
+    Asked, Commonness, Found, OnPage, Pick, Query, Recall, Shelf, Shortlist, Standing, Within, asked, fragment,
     shortlist, terms_of,
 };
 use recto::receipt::Warning;
@@ -236,33 +236,27 @@ impl<S: Store> Engine<S> {
         screen: &Screen,
     ) -> Result<Gathered, Error> {
         let Some(head) = head else { return Ok(Gathered::default()) };
-        let state = self.store().indexed(&at.tenant, &at.conversation).await?;
         let entries = conversation.tally.sums().entries;
-        let Some(state) = state.filter(|_| entries > WHOLE_ENTRIES_MAX) else {
+        if entries <= WHOLE_ENTRIES_MAX {
             let rows = self.store().back(&at.tenant, &at.conversation, newest(head, WHOLE_ENTRIES_MAX)).await?;
             let counter = super::counter(conversation)?;
             let read = |row| body::read(row, screen, &*counter);
             let mut entries: Vec<_> = rows.iter().map(read).collect::<Result<_, _>>()?;
             entries.reverse();
             return Ok(Gathered { entries, ..Gathered::default() });
-        };
+        }
+        let state = self.store().indexed(&at.tenant, &at.conversation).await?;
         self.index_behind(at);
-        let terms = query.asked();
-        let asked = terms.iter().map(|term| Text::from(&**term)).collect();
-        let postings = self.store().postings(&at.tenant, &at.conversation, asked, PLACES_MAX).await?;
-        let standing: Vec<Standing> = terms
-            .into_iter()
-            .zip(postings)
-            .map(|(term, posting)| {
-                let seqs = posting.seqs.into_iter().filter(|seq| *seq <= head).collect();
-                Standing { term, seqs, is_cut: posting.is_cut }
-            })
-            .collect();
-        let common = commonness(&standing, entries, Some(head));
-        let mut seqs = shortlist(&standing, &common, ENTRIES_MAX);
-        seqs.retain(|seq| *seq <= head);
+        let sought = query.sought();
+        let terms = sought.terms().into_iter().map(Text::from).collect();
+        let postings = self.store().postings(&at.tenant, &at.conversation, terms, PLACES_MAX).await?;
+        let standing = |Posting { mut seqs, is_cut }: Posting| {
+            seqs.retain(|seq| *seq <= head);
+            Standing { seqs, is_cut }
+        };
+        let standing: Vec<Standing> = postings.into_iter().map(standing).collect();
+        let Shortlist { seqs, common, cut_terms } = shortlist(&sought, &standing, entries, head, ENTRIES_MAX);
         let entries = self.read_rows(at, seqs, screen).await?;
-        let cut_terms = standing.iter().filter(|it| it.is_cut).count();
         let reached = state.upto.map_or(0, |upto| upto.0 + 1);
         let behind = (head.0 + 1).saturating_sub(reached);
         Ok(Gathered { entries, common: Some(common), cut_terms, behind })
@@ -287,19 +281,17 @@ impl<S: Store> Engine<S> {
         Ok(Searched { hits, cut_terms: gathered.cut_terms, behind: gathered.behind })
     }
 
-    /// Makes all entries of a conversation findable, and returns how far that has come; nothing where the store keeps no
-    /// index.
-    pub async fn index(&self, at: &At) -> Result<Option<Indexed>, Error> {
-        let mut reached = None;
+    /// Makes all entries of a conversation findable, and returns how far that has come.
+    pub async fn index(&self, at: &At) -> Result<Indexed, Error> {
         // What a fork shares is in the index of the conversation that it goes on from.
-        for conversation in self.chain(at).await?.into_iter().rev() {
-            reached = self.index_own(&at.tenant, &conversation).await?;
+        for conversation in self.chain(at).await?.iter().skip(1).rev() {
+            self.index_own(&at.tenant, conversation).await?;
         }
-        Ok(reached)
+        self.index_own(&at.tenant, &at.conversation).await
     }
 
     /// Returns how far the index of a conversation has come.
-    pub async fn indexed(&self, at: &At) -> Result<Option<Indexed>, Error> {
+    pub async fn indexed(&self, at: &At) -> Result<Indexed, Error> {
         self.store().indexed(&at.tenant, &at.conversation).await
     }
 
@@ -316,20 +308,20 @@ impl<S: Store> Engine<S> {
         Ok(chain)
     }
 
-    async fn index_own(&self, tenant: &Tenant, id: &ConversationId) -> Result<Option<Indexed>, Error> {
+    async fn index_own(&self, tenant: &Tenant, id: &ConversationId) -> Result<Indexed, Error> {
         loop {
-            let Some(state) = self.store().indexed(tenant, id).await? else { return Ok(None) };
+            let state = self.store().indexed(tenant, id).await?;
             let from = state.upto.map_or(Seq(0), Seq::next);
             let rows = self.store().forth(tenant, id, from, BATCH_ENTRIES).await?;
             if rows.is_empty() {
-                return Ok(Some(state));
+                return Ok(state);
             }
             let screen = self.screen(tenant, &Redact::nothing()).await?.strict();
             let all = move || rows.iter().map(|row| termed(row, &screen)).collect::<Result<Vec<_>, _>>();
             let termed = tokio::task::spawn_blocking(all);
             let termed = termed.await.unwrap_or_else(|_| Ok(Vec::new()))?;
             if termed.is_empty() {
-                return Ok(Some(state));
+                return Ok(state);
             }
             self.store().index(tenant, id, termed).await?;
         }

@@ -230,11 +230,11 @@ impl Store for Any {
         on!(self, linked(tenant, prefixes))
     }
 
-    async fn index(&self, tenant: &Tenant, id: &ConversationId, texts: Vec<Termed>) -> Result<Option<Indexed>, Error> {
+    async fn index(&self, tenant: &Tenant, id: &ConversationId, texts: Vec<Termed>) -> Result<Indexed, Error> {
         on!(self, index(tenant, id, texts))
     }
 
-    async fn indexed(&self, tenant: &Tenant, id: &ConversationId) -> Result<Option<Indexed>, Error> {
+    async fn indexed(&self, tenant: &Tenant, id: &ConversationId) -> Result<Indexed, Error> {
         on!(self, indexed(tenant, id))
     }
 

@@ -210,12 +210,12 @@ impl Store for Memory {
         self.within(tenant, |it| it.erase_entries(id, erase))
     }
 
-    async fn index(&self, tenant: &Tenant, id: &ConversationId, texts: Vec<Termed>) -> Result<Option<Indexed>, Error> {
-        self.within(tenant, |it| it.index(id, texts)).map(Some)
+    async fn index(&self, tenant: &Tenant, id: &ConversationId, texts: Vec<Termed>) -> Result<Indexed, Error> {
+        self.within(tenant, |it| it.index(id, texts))
     }
 
-    async fn indexed(&self, tenant: &Tenant, id: &ConversationId) -> Result<Option<Indexed>, Error> {
-        self.within(tenant, |it| it.indexed(id)).map(Some)
+    async fn indexed(&self, tenant: &Tenant, id: &ConversationId) -> Result<Indexed, Error> {
+        self.within(tenant, |it| it.indexed(id))
     }
 
     async fn postings(

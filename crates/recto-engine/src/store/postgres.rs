@@ -289,13 +289,13 @@ impl Store for Postgres {
         self.transactions.read(|db| links::linked(db, tenant, prefixes)).await
     }
 
-    async fn index(&self, tenant: &Tenant, id: &ConversationId, texts: Vec<Termed>) -> Result<Option<Indexed>, Error> {
+    async fn index(&self, tenant: &Tenant, id: &ConversationId, texts: Vec<Termed>) -> Result<Indexed, Error> {
         let texts = &texts;
-        self.transactions.write(tenant, id, |db| index::add(db, tenant, id, texts)).await.map(Some)
+        self.transactions.write(tenant, id, |db| index::add(db, tenant, id, texts)).await
     }
 
-    async fn indexed(&self, tenant: &Tenant, id: &ConversationId) -> Result<Option<Indexed>, Error> {
-        read!(self, tenant, id, |db, found| index::reached(&db, &found)).map(Some)
+    async fn indexed(&self, tenant: &Tenant, id: &ConversationId) -> Result<Indexed, Error> {
+        read!(self, tenant, id, |db, found| index::reached(&db, &found))
     }
 
     async fn postings(

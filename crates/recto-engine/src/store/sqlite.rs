@@ -355,13 +355,13 @@ impl Store for Sqlite {
         Ok(Erased { conversations: Vec::new(), entries })
     }
 
-    async fn index(&self, tenant: &Tenant, id: &ConversationId, texts: Vec<Termed>) -> Result<Option<Indexed>, Error> {
+    async fn index(&self, tenant: &Tenant, id: &ConversationId, texts: Vec<Termed>) -> Result<Indexed, Error> {
         let (tenant, id) = (tenant.clone(), id.clone());
-        self.write(move |db| index::add(db, &tenant, &id, &texts)).await.map(Some)
+        self.write(move |db| index::add(db, &tenant, &id, &texts)).await
     }
 
-    async fn indexed(&self, tenant: &Tenant, id: &ConversationId) -> Result<Option<Indexed>, Error> {
-        self.read(tenant, id, index::reached).await.map(Some)
+    async fn indexed(&self, tenant: &Tenant, id: &ConversationId) -> Result<Indexed, Error> {
+        self.read(tenant, id, index::reached).await
     }
 
     async fn postings(

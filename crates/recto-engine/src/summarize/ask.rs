@@ -9,7 +9,7 @@ use recto::note::{Input, Subject, Want};
 use recto::page::{Message, Page};
 use recto::wire::{Reply, Usage, Wire};
 use recto::{Count, Entry, Log, Policy, Reader, Request, Role, Seq, Target, Tokens, compile_once};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::sync::Mutex;
 use tokio::time::{Instant, timeout_at};
 
@@ -114,7 +114,7 @@ impl Asking {
                 .map_err(|error| Miss::Answer(of_model(error.to_string())))?,
         };
         let sent = body.len();
-        let asked = upstream.ask(Post::new(body, Repeat::WhenUnanswered), &mut |_| {}).await;
+        let asked = upstream.ask(Post::new(body, Repeat::WhenUnanswered).to(&target.name), &mut |_| {}).await;
         let unreached = |error: Error| Miss::Asking(of_model(error.to_string()));
         let reply = match asked.map_err(unreached)? {
             Answered::Whole(reply) => reply,
@@ -202,13 +202,16 @@ fn body(input: &Input, target: &Target, output: Tokens, fields: &Map<String, Val
 /// The fields with which a body asks for a stream, and for an answer of bounded length.
 fn fields(upstream: &Upstream, target: &Target, output: Tokens) -> Map<String, Value> {
     let mut fields = upstream.streaming();
-    let longest = match (upstream.wire(), &*target.provider) {
-        (Wire::OpenaiResponses, _) => "max_output_tokens",
+    let most = Value::from(output.0);
+    let (name, value) = match (upstream.wire(), &*target.provider) {
+        (Wire::OpenaiResponses, _) => ("max_output_tokens", most),
         // Its own models take no other name; many servers that speak like it know only the older one.
-        (Wire::OpenaiChat, "openai") => "max_completion_tokens",
-        (Wire::OpenaiChat | Wire::Anthropic, _) => "max_tokens",
+        (Wire::OpenaiChat, "openai") => ("max_completion_tokens", most),
+        (Wire::OpenaiChat | Wire::Anthropic, _) => ("max_tokens", most),
+        (Wire::Gemini, _) => ("generationConfig", json!({"maxOutputTokens": most})),
+        (Wire::Ollama, _) => ("options", json!({"num_predict": most})),
     };
-    fields.insert(longest.into(), output.0.into());
+    fields.insert(name.into(), value);
     fields
 }
 

@@ -24,8 +24,9 @@ const ANTHROPIC_VERSION: &str = "2023-06-01";
 
 /// Reads the base URL, under which every path of the wire stands.
 ///
-/// It is what the provider documents: with OpenAI's formats it has the version in it, with Anthropic's it hasn't. Where
-/// the version is left out of the first, because there is no path at all, or stands in the second, it means the same.
+/// It is what the provider documents: with OpenAI's formats and Gemini's it has the version in it, with Anthropic's it
+/// hasn't. Where the version is left out of the first, because there is no path at all, or stands in the second, it means
+/// the same. Ollama's stands under `/api`, be that written or not.
 pub(super) fn root(settings: &Settings) -> Result<Url, Error> {
     let name = &settings.name;
     let wrong = |what: String, hint: &str| Error::from(recto::Error::settings(format!("{what} of {name}"), hint));
@@ -47,11 +48,14 @@ pub(super) fn root(settings: &Settings) -> Result<Url, Error> {
         _ => return Err(wrong("can't use the URL".into(), "it begins with https://")),
     }
     let path = url.path().trim_end_matches('/').to_string();
-    let lacks_version = match settings.wire {
-        Wire::Anthropic => !path.ends_with("/v1"),
-        Wire::OpenaiChat | Wire::OpenaiResponses => path.is_empty(),
+    let missing = match settings.wire {
+        Wire::Anthropic if !path.ends_with("/v1") => "/v1",
+        Wire::OpenaiChat | Wire::OpenaiResponses if path.is_empty() => "/v1",
+        Wire::Gemini if path.is_empty() => "/v1beta",
+        Wire::Ollama if !path.ends_with("/api") => "/api",
+        _ => "",
     };
-    url.set_path(&format!("{path}{}", if lacks_version { "/v1" } else { "" }));
+    url.set_path(&format!("{path}{missing}"));
     Ok(url)
 }
 
@@ -78,7 +82,8 @@ pub(super) fn credential(settings: &Settings, key: Option<&Key>) -> Result<Heade
     let Some(Key(key)) = key else { return Ok(HeaderMap::new()) };
     let (name, text) = match settings.wire {
         Wire::Anthropic => (HeaderName::from_static("x-api-key"), key.clone()),
-        Wire::OpenaiChat | Wire::OpenaiResponses => (AUTHORIZATION, format!("Bearer {key}")),
+        Wire::Gemini => (HeaderName::from_static("x-goog-api-key"), key.clone()),
+        Wire::OpenaiChat | Wire::OpenaiResponses | Wire::Ollama => (AUTHORIZATION, format!("Bearer {key}")),
     };
     let value = value(&text).ok_or_else(|| {
         let variable = settings.key_env.as_deref().unwrap_or_default();

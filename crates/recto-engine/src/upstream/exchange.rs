@@ -26,7 +26,8 @@ const WAIT_UNASKED_MAX: Duration = Duration::from_secs(8);
 /// What is asked of a provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Endpoint {
-    /// An answer: `chat/completions`, `responses` or `messages`, as the wire has it.
+    /// An answer: `chat/completions`, `responses`, `messages`, `models/…:streamGenerateContent` or `chat`, as the wire has
+    /// it.
     Answer,
     /// A new conversation that the provider keeps (Responses only).
     Conversations,
@@ -48,6 +49,8 @@ pub enum Repeat {
 pub struct Post<'a> {
     /// Its body.
     pub body: Vec<u8>,
+    /// The model that is asked, where the address names it (Gemini only).
+    pub model: &'a str,
     /// Headers of this request, which win over those of the settings.
     pub headers: &'a [(&'a str, &'a str)],
     /// When it may be sent again.
@@ -77,7 +80,13 @@ pub struct Response {
 impl<'a> Post<'a> {
     /// Returns a request without headers of its own.
     pub fn new(body: Vec<u8>, repeat: Repeat) -> Post<'a> {
-        Post { body, headers: &[], repeat }
+        Post { body, model: "", headers: &[], repeat }
+    }
+
+    /// Returns the same for a model, which need not be named where the body does it.
+    #[must_use]
+    pub fn to(self, model: &'a str) -> Post<'a> {
+        Post { model, ..self }
     }
 }
 
@@ -85,11 +94,11 @@ impl Upstream {
     /// Sends a request, again where that is safe, and returns what was answered at last, be it good or bad. Each time
     /// that it is sent again, the listener is told why.
     pub async fn send(&self, endpoint: Endpoint, post: Post<'_>, listen: Listen<'_>) -> Result<Response, Error> {
-        let path = match endpoint {
-            Endpoint::Conversations => "conversations",
-            Endpoint::Answer => answers(self.wire()),
+        let url = match endpoint {
+            Endpoint::Conversations => self.url("conversations"),
+            Endpoint::Answer => self.answers(post.model)?,
         };
-        let mut request = reqwest::Request::new(Method::POST, self.url(path));
+        let mut request = reqwest::Request::new(Method::POST, url);
         *request.headers_mut() = self.0.headers.clone();
         connect::extend(request.headers_mut(), post.headers.iter().copied())?;
         *request.body_mut() = Some(post.body.into());
@@ -142,10 +151,30 @@ impl Upstream {
 
     /// Returns where a path stands.
     pub(super) fn url(&self, path: &str) -> Url {
-        match path == answers(self.wire()) {
-            true => self.0.answers.clone(),
-            false => under(&self.0.base, path),
-        }
+        let mut url = self.0.base.clone();
+        url.set_path(&format!("{}/{path}", self.0.base.path()));
+        url
+    }
+
+    /// Returns where answers are asked for.
+    fn answers(&self, model: &str) -> Result<Url, Error> {
+        Ok(match self.wire() {
+            Wire::OpenaiChat => self.url("chat/completions"),
+            Wire::OpenaiResponses => self.url("responses"),
+            Wire::Anthropic => self.url("messages"),
+            Wire::Ollama => self.url("chat"),
+            Wire::Gemini => {
+                // Anything else might lead to another place.
+                let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-@".contains(c);
+                if model.is_empty() || model.starts_with('.') || !model.chars().all(is_plain) {
+                    let what = format!("{model:?} can't be asked of {}: no address can name it", self.name());
+                    return Err(recto::Error::settings(what, "name a model as its provider does").into());
+                }
+                let mut url = self.url(&format!("models/{model}:streamGenerateContent"));
+                url.set_query(Some("alt=sse"));
+                url
+            }
+        })
     }
 
     fn unreachable(&self, error: &reqwest::Error) -> Error {
@@ -168,22 +197,6 @@ impl Upstream {
         };
         Kind::TimedOut { what: format!("{} {what} in time", self.0.settings.name), hint: hint.into() }.into()
     }
-}
-
-/// What answers are asked of, as the wire has it.
-pub(super) fn answers(wire: Wire) -> &'static str {
-    match wire {
-        Wire::OpenaiChat => "chat/completions",
-        Wire::OpenaiResponses => "responses",
-        Wire::Anthropic => "messages",
-    }
-}
-
-/// Returns where a path stands under a base.
-pub(super) fn under(base: &Url, path: &str) -> Url {
-    let mut url = base.clone();
-    url.set_path(&format!("{}/{path}", base.path()));
-    url
 }
 
 impl Response {

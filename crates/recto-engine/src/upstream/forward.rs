@@ -19,7 +19,7 @@ const OF_THE_CLIENT: [&str; 7] = ["host", "content-length", "accept-encoding", "
 /// Headers of an answer that stay here: what they say holds for the provider's address, not for ours.
 const OF_THE_PROVIDER: [&str; 3] = ["set-cookie", "alt-svc", "strict-transport-security"];
 /// Where clients put their keys.
-const CREDENTIALS: [&str; 3] = ["authorization", "x-api-key", "api-key"];
+const CREDENTIALS: [&str; 4] = ["authorization", "x-api-key", "api-key", "x-goog-api-key"];
 /// What speaks to Recto, or is said by it.
 const OURS: &str = "x-recto-";
 

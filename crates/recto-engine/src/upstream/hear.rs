@@ -6,13 +6,17 @@ use recto::wire::Wire;
 use serde_json::Value;
 
 /// Returns the words that an event brings.
-pub(super) fn heard(wire: Wire, event: &Value) -> Option<Heard> {
-    let piece = match wire {
-        Wire::OpenaiChat => chat(&event["choices"][0]["delta"]),
-        Wire::OpenaiResponses => responses(event),
-        Wire::Anthropic => messages(&event["delta"]),
+pub(super) fn heard(wire: Wire, event: &Value) -> Vec<Heard> {
+    let parts = event["candidates"][0]["content"]["parts"].as_array();
+    let pieces: Vec<Piece<'_>> = match wire {
+        Wire::OpenaiChat => vec![chat(&event["choices"][0]["delta"])],
+        Wire::OpenaiResponses => vec![responses(event)],
+        Wire::Anthropic => vec![messages(&event["delta"])],
+        Wire::Gemini => parts.into_iter().flatten().map(gemini).collect(),
+        Wire::Ollama => ollama(&event["message"]).into(),
     };
-    piece.filter(|(_, text)| !text.is_empty()).map(|(of, text)| of(text.into()))
+    let pieces = pieces.into_iter().flatten().filter(|(_, text)| !text.is_empty());
+    pieces.map(|(of, text)| of(text.into())).collect()
 }
 
 /// Returns what a provider says has gone wrong, if it does.
@@ -37,6 +41,19 @@ fn responses(event: &Value) -> Piece<'_> {
         "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => Some((Heard::Reasoning, delta)),
         _ => None,
     }
+}
+
+fn gemini(part: &Value) -> Piece<'_> {
+    let text = part["text"].as_str()?;
+    match part["thought"] == true {
+        true => Some((Heard::Reasoning, text)),
+        false => Some((Heard::Text, text)),
+    }
+}
+
+fn ollama(message: &Value) -> [Piece<'_>; 2] {
+    let thought = message["thinking"].as_str().map(|text| (Heard::Reasoning as _, text));
+    [thought, message["content"].as_str().map(|text| (Heard::Text as _, text))]
 }
 
 fn messages(delta: &Value) -> Piece<'_> {

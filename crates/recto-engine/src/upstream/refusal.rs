@@ -36,7 +36,8 @@ impl Told {
         let text = |value: &Value| value.as_str().filter(|text| !text.is_empty()).map(shown);
         let message = text(error).or_else(|| ["message", "detail"].into_iter().find_map(|key| text(&error[key])));
         let code = match &error["code"] {
-            Value::Number(number) => Some(number.to_string()),
+            // Where the number is nothing but the HTTP status again, another field has the name.
+            Value::Number(number) => text(&error["status"]).or_else(|| Some(number.to_string())),
             code => text(code),
         };
         let code = code.or_else(|| text(&error["details"]["error_code"])).or_else(|| text(&error["type"]));

@@ -14,6 +14,7 @@ use recto_engine::store::memory::Memory;
 use recto_engine::upstream::{Remember, Settings, Upstream};
 use recto_engine::{Append, At, Call, Engine, Error, Opening, Tenant};
 use recto_testkit::fake::{Exchange, Reply, Server};
+use recto_testkit::mixed::at_home;
 use serde_json::{Value, json};
 
 /// A provider, and a conversation with it.
@@ -28,11 +29,19 @@ struct Lab {
 impl Lab {
     async fn new(wire: Wire, remember: Remember) -> Lab {
         let server = Server::start();
-        let url = if wire == Wire::Anthropic { server.url() } else { format!("{}/v1", server.url()) };
+        let url = match wire {
+            Wire::OpenaiChat | Wire::OpenaiResponses => format!("{}/v1", server.url()),
+            Wire::Anthropic | Wire::Gemini | Wire::Ollama => server.url(),
+        };
         let upstream = Upstream::of(Settings { remember, ..Settings::new("fake", &url, wire) }).unwrap();
         let (engine, at) = (Engine::over(Memory::default()), At::new(&Tenant::default(), "talk"));
         engine.open(&at, Opening::default()).await.unwrap();
-        let model = if wire == Wire::Anthropic { "claude-haiku-4-5" } else { "gpt-4o" };
+        let model = match wire {
+            Wire::Anthropic => "claude-haiku-4-5",
+            Wire::Gemini => "gemini-3.8-flash",
+            Wire::Ollama => "qwen3",
+            Wire::OpenaiChat | Wire::OpenaiResponses => "gpt-4o",
+        };
         Lab { server, upstream, engine, at, model }
     }
 
@@ -40,7 +49,7 @@ impl Lab {
         let mut notes = String::new();
         let input = (!words.is_empty()).then(|| Entry::user(words));
         let fragments = vec![Fragment::fixed("identity", "IDENTITY."), Fragment::dynamic("todo", todo)];
-        let target = Target::named(self.model).unwrap();
+        let target = Target::named(self.model).unwrap_or_else(|| at_home(self.model));
         let call = Call { input, fragments, ..Call::new("main", Policy::usual(), target) };
         let mut listen = |heard| {
             if let Heard::Note(note) = heard {

@@ -5,8 +5,9 @@ use crate::folder::TempFolder;
 use recto::entry::{Call as ToolCall, Text};
 use recto::event::Since;
 use recto::fragment::Fragment;
+use recto::recall::{Query, Recall, Within};
 use recto::redact::Redact;
-use recto::reduce::{Expire, FitWindow};
+use recto::reduce::{Expire, FitWindow, Grain, TokenLimit};
 use recto::wire::openai_chat;
 use recto::{Entry, Policy, Seq, Target, Tokens};
 use recto_engine::engine::{Beginning, Begun, Behind, Saying};
@@ -215,4 +216,37 @@ fn at_rest_not_even_the_file_holds_what_is_redacted() {
         // The control: without it the file has all of it.
         assert_eq!(leaks(&text), !is_redacted);
     }
+}
+
+#[test]
+fn an_index_what_it_brings_back_and_an_error_hold_no_secret() {
+    block_on(async {
+        let engine = Engine::over(Memory::default());
+        live(&everywhere(), || engine.clone()).await;
+        engine.index(&at()).await.unwrap();
+        let terms = [canary(), password(), "line".into()].map(|term| Text::from(term.to_lowercase()));
+        let found = engine.store().postings(&at().tenant, &at().conversation, terms.into(), 10).await.unwrap();
+        let places: Vec<usize> = found.iter().map(|it| it.seqs.len()).collect();
+        assert_eq!(places[..2], [0, 0]);
+        assert!(places[2] > 0, "the control: other words of the same results are there");
+        let query = Query::saying(format!("Which line has {} or {}?", canary(), password()));
+        let searched = engine.search(&at(), &query, Tokens(2_000)).await.unwrap();
+        assert!(!searched.hits.is_empty() && !leaks(&format!("{searched:?}")), "{searched:?}");
+
+        let mut recalling = call(everywhere());
+        let limit = TokenLimit { tokens: Tokens(100), slack: Tokens(0), grain: Grain::Exchange };
+        let recall = Recall { budget: Tokens(1_000), within: Within::Conversation };
+        recalling.policy =
+            Policy::named("recalling").redacting(everywhere()).then(limit).recalling(recall).immediately();
+        recalling.input = Some(Entry::user(format!("Which line has {}?", canary())));
+        let compiled = engine.preview(&at(), &recalling).await.unwrap();
+        let page = format!("{:?}", compiled.page);
+        assert!(page.contains("<retrieved>") && !leaks(&page), "{page}");
+
+        let mut small = call(everywhere());
+        small.target = small.target.with_window(Some(Tokens(40)));
+        small.reserve = Some(Tokens(0));
+        let error = engine.preview(&at(), &small).await.unwrap_err();
+        assert!(!leaks(&format!("{error} {error:?}")), "{error}");
+    });
 }

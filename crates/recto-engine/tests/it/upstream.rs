@@ -8,6 +8,7 @@ use recto_engine::Error;
 use recto_engine::drive::Heard;
 use recto_engine::upstream::{Answered, Limits, Post, Remember, Repeat, Settings, Upstream};
 use recto_testkit::fake::{Gate, Reply, Server, Settings as Rules};
+use recto_testkit::mixed::at_home;
 use serde_json::{Map, Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -26,8 +27,12 @@ fn upstream(url: &str, wire: Wire) -> Upstream {
 }
 
 fn target(wire: Wire) -> Target {
-    let name = if wire == Wire::Anthropic { "claude-opus-4-6" } else { "gpt-4o" };
-    Target { wire, ..Target::named(name).expect("built in") }
+    match wire {
+        Wire::Anthropic => Target::named("claude-opus-4-6").expect("built in"),
+        Wire::Gemini => Target::named("gemini-3.8-flash").expect("built in"),
+        Wire::Ollama => at_home("qwen3"),
+        _ => Target { wire, ..Target::named("gpt-4o").expect("built in") },
+    }
 }
 
 /// The body of a page that says this.
@@ -44,7 +49,8 @@ fn body(upstream: &Upstream, text: &str, more: &[(&str, Value)]) -> Vec<u8> {
 /// Asks, and returns what came of it and what was heard.
 fn ask_with(upstream: &Upstream, repeat: Repeat) -> (Result<Answered, Error>, Vec<Heard>) {
     let mut heard = Vec::new();
-    let post = Post::new(body(upstream, "Hello?", &[]), repeat);
+    let name = target(upstream.wire()).name;
+    let post = Post::new(body(upstream, "Hello?", &[]), repeat).to(&name);
     let answered = block_on(upstream.ask(post, &mut |it| heard.push(it)));
     (answered, heard)
 }
@@ -121,10 +127,42 @@ fn words_are_heard_in_order_and_calls_at_the_end_over_every_wire() {
         assert_eq!(heard.last(), Some(&call), "{wire}");
         assert_eq!(reply.entry.calls().count(), 1);
         assert_eq!(reply.entry.status, Status::Sent);
-        assert!(reply.usage.is_some() && reply.id.is_some(), "{wire}: {reply:?}");
+        assert!(reply.usage.is_some() && reply.id.is_some() == (wire != Wire::Ollama), "{wire}: {reply:?}");
         assert_eq!(server.log().len(), 1);
-        assert_eq!(server.log()[0].request.json()["stream"], true);
+        let request = &server.log()[0].request;
+        match wire {
+            Wire::Gemini => assert_eq!(request.path, "/v1beta/models/gemini-3.8-flash:streamGenerateContent?alt=sse"),
+            _ => assert_eq!(request.json()["stream"], true),
+        }
     }
+}
+
+#[test]
+fn a_model_that_would_lead_elsewhere_is_not_asked() {
+    let server = Server::start();
+    let upstream = upstream(&server.url(), Wire::Gemini);
+    for model in ["", "..", "../files", "a/b", "a:b", "a?key=1", "a b", "%2e%2e"] {
+        let post = Post::new(body(&upstream, "Hello?", &[]), Repeat::WhenUnanswered).to(model);
+        let error = block_on(upstream.ask(post, &mut |_| {})).unwrap_err();
+        assert!(error.is_input() && error.to_string().contains("no address can name it"), "{model}: {error}");
+    }
+    assert_eq!(server.log().len(), 0);
+}
+
+#[test]
+fn a_last_line_without_an_end_is_heard() {
+    let line = |text: &str, more: Value| {
+        let mut line = json!({"model": "m", "message": {"role": "assistant", "content": text}, "done": false});
+        line.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        line.to_string()
+    };
+    let last = line("", json!({"done": true, "done_reason": "stop", "prompt_eval_count": 7, "eval_count": 2}));
+    let text = format!("{}\n{last}", line("so", json!({"thinking": "hm"})));
+    let (url, served) = answering(1, "200 OK\r\ncontent-type: application/x-ndjson", text.into());
+    let (answered, heard) = ask(&upstream(&url, Wire::Ollama));
+    let reply = whole(answered);
+    assert_eq!((said(&heard).as_str(), reply.usage.map(|it| it.input)), ("so", Some(recto::Tokens(7))));
+    served.join().unwrap();
 }
 
 #[test]
@@ -147,7 +185,7 @@ fn the_first_words_are_heard_before_the_last_are_said() {
 #[test]
 fn a_base_url_may_or_may_not_have_the_version() {
     let server = Server::start();
-    for wire in Wire::ALL {
+    for wire in Wire::CLIENTS {
         for path in ["", "/", "/v1", "/v1/"] {
             whole(ask(&upstream(&format!("{}{path}", server.url()), wire)).0);
         }
@@ -156,6 +194,10 @@ fn a_base_url_may_or_may_not_have_the_version() {
     assert_eq!(paths[..4], ["/v1/chat/completions"; 4]);
     assert_eq!(paths[4..8], ["/v1/responses"; 4]);
     assert_eq!(paths[8..], ["/v1/messages"; 4]);
+    for (wire, paths) in [(Wire::Gemini, ["", "/", "/v1beta", "/v1beta/"]), (Wire::Ollama, ["", "/", "/api", "/api/"])]
+    {
+        paths.iter().for_each(|path| drop(whole(ask(&upstream(&format!("{}{path}", server.url()), wire)).0)));
+    }
     let (url, served) = answering(1, "404 Not Found", Vec::new());
     ask(&upstream(&format!("{url}/api/paas/v4"), Wire::OpenaiChat)).0.unwrap_err();
     assert!(served.join().unwrap()[0].starts_with("POST /api/paas/v4/chat/completions "));
@@ -214,6 +256,7 @@ fn events(wire: Wire) -> usize {
         Wire::OpenaiChat => 3,
         Wire::OpenaiResponses => 6,
         Wire::Anthropic => 5,
+        Wire::Gemini | Wire::Ollama => 2,
     }
 }
 
@@ -405,6 +448,8 @@ fn a_key_comes_from_the_environment_is_sent_and_is_never_shown() {
         assert!(!format!("{error:?} {:?}", error.hint()).contains(&key));
         assert_eq!(error.hint().unwrap(), format!("check the key in {VARIABLE}, and what it may do"));
     }
+    let gemini = &server.log()[6].request;
+    assert_eq!((gemini.header("x-goog-api-key"), gemini.header("authorization")), (Some(&*key), None));
     let anthropic = &server.log()[4].request;
     assert_eq!((anthropic.header("x-api-key"), anthropic.header("authorization")), (Some(&*key), None));
     assert_eq!(anthropic.header("anthropic-version"), Some("2023-06-01"));

@@ -1,7 +1,7 @@
 //! The provider's prompt cache, without its clock: what is read, what is written, nothing expires by itself.
 
 use super::chain::chain;
-use super::model::{Claude, Gpt};
+use super::model::{Claude, Gemini, Gpt};
 use super::prompt::{Piece, Prompt};
 use std::collections::HashMap;
 
@@ -90,6 +90,12 @@ impl Cache {
             Some(gpt) if gpt.has_breakpoints() => self.serve_breakpoints(prompt, minimum),
             gpt => self.serve_grid(prompt, gpt.map_or(128, Gpt::cache_grid), minimum),
         }
+    }
+
+    /// Serves a Gemini request: whatever stands unchanged is read, and nothing is said about writing.
+    pub(super) fn serve_implicit(&mut self, prompt: &Prompt, minimum: Option<u64>) -> Served {
+        let by_model = Gemini::named(&prompt.model).map_or(4096, |gemini| gemini.cache_minimum(&prompt.model));
+        self.serve_grid(prompt, 1, minimum.unwrap_or(by_model))
     }
 
     fn serve_breakpoints(&mut self, prompt: &Prompt, minimum: u64) -> Served {

@@ -113,14 +113,19 @@ pub(super) fn write(writer: &mut impl Write, answer: &Answer) -> io::Result<Afte
         writer.flush()?;
         return Ok(if cut { After::Drop } else { After::Keep });
     }
-    head += "content-type: text/event-stream; charset=utf-8\r\ncache-control: no-cache\r\ntransfer-encoding: chunked\r\n\r\n";
+    head += match answer.in_lines {
+        true => "content-type: application/x-ndjson\r\ntransfer-encoding: chunked\r\n\r\n",
+        false => {
+            "content-type: text/event-stream; charset=utf-8\r\ncache-control: no-cache\r\ntransfer-encoding: chunked\r\n\r\n"
+        }
+    };
     writer.write_all(head.as_bytes())?;
     for sent in 0..=answer.events.len() {
         if sent > 0 {
             wait(sent);
         }
         if delivery.garbled_after == Some(sent) {
-            chunk(writer, "data: {\"type\": \"mess\n\n")?;
+            chunk(writer, if answer.in_lines { "{\"model\": \"mess\n" } else { "data: {\"type\": \"mess\n\n" })?;
         }
         if delivery.cut_after == Some(sent) {
             writer.flush()?;

@@ -177,6 +177,32 @@ impl Gpt {
     }
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Gemini {
+    pub(super) version: (u32, u32),
+}
+
+impl Gemini {
+    pub(super) fn named(model: &str) -> Option<Gemini> {
+        let number = model.strip_prefix("gemini-")?.split('-').next()?;
+        let (major, minor) = number.split_once('.').unwrap_or((number, "0"));
+        Some(Gemini { version: (major.parse().ok()?, minor.parse().ok()?) })
+    }
+
+    /// Returns whether calls of the current turn must carry their signature, and have ids.
+    pub(super) fn signs_calls(self) -> bool {
+        self.version >= (3, 0)
+    }
+
+    pub(super) fn cache_minimum(self, model: &str) -> u64 {
+        match self.version {
+            (2, _) if model.contains("flash") => 1024,
+            (2, _) => 2048,
+            _ => 4096,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

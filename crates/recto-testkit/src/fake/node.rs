@@ -27,6 +27,10 @@ impl<'a> Node<'a> {
         let path = self.path_of(key);
         self.get(key).ok_or_else(|| match self.api {
             Api::Messages => Refusal::new(self.api, "shape", format!("{path}: Field required")),
+            Api::Gemini => {
+                Refusal::new(self.api, "shape", format!("* GenerateContentRequest.{path}: must be specified"))
+            }
+            Api::Ollama => Refusal::new(self.api, "shape", format!("{path} is required")),
             _ => Refusal::new(self.api, "shape", format!("Missing required parameter: '{path}'."))
                 .coded("missing_required_parameter")
                 .at(path.clone()),
@@ -106,7 +110,13 @@ impl<'a> Node<'a> {
             Api::Chat if self.path.is_empty() => {
                 Refusal::new(self.api, "shape", format!("Unrecognized request argument supplied: {key}"))
             }
-            Api::Chat => {
+            Api::Gemini => {
+                let (name, place) = (key, &self.path);
+                let text =
+                    format!("Invalid JSON payload received. Unknown name \"{name}\" at '{place}': Cannot find field.");
+                Refusal::new(self.api, "shape", text)
+            }
+            Api::Chat | Api::Ollama => {
                 let text = format!("Additional properties are not allowed ('{key}' was unexpected) - '{}'", self.path);
                 Refusal::new(self.api, "shape", text).at(path)
             }
@@ -189,6 +199,16 @@ impl<'a> Node<'a> {
         };
         match self.api {
             Api::Messages => self.refuse("shape", &format!("Input should be a valid {anthropic}")),
+            Api::Gemini => {
+                self.refuse("shape", &format!("Invalid value at '{}': expected {wanted}, got {got}", self.path))
+            }
+            Api::Ollama => {
+                let text = format!(
+                    "json: cannot unmarshal {got} into Go struct field ChatRequest.{} of type {wanted}",
+                    self.path
+                );
+                self.refuse("shape", &text)
+            }
             _ => {
                 let text = format!("Invalid type for '{}': expected {wanted}, but got {got} instead.", self.path);
                 self.refuse("shape", &text).coded("invalid_type")

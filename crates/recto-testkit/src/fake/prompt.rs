@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 /// What an image or a file costs, whatever is in it.
 const MEDIA_TOKENS: u64 = 1000;
+/// What Ollama counts for a picture.
+const OLLAMA_IMAGE_TOKENS: u64 = 768;
 
 /// How the fake counts tokens: a quarter of the bytes, rounded up, unless told otherwise.
 #[derive(Clone)]
@@ -54,7 +56,7 @@ fn lighten(value: &mut Value) -> u64 {
     match value {
         Value::Array(list) => list.iter_mut().map(lighten).sum(),
         Value::Object(fields) => {
-            let in_base64 = fields.get("type").is_some_and(|kind| kind == "base64");
+            let in_base64 = fields.get("type").is_some_and(|kind| kind == "base64") || fields.contains_key("mimeType");
             let mut media = 0;
             for (key, inner) in fields.iter_mut() {
                 let is_data = match inner.as_str() {
@@ -233,6 +235,47 @@ pub(super) fn of_responses(body: &Value, items: &[Value], count: &Count) -> Prom
         let run_ends = items.get(at + 1).is_none_or(|next| !is_output(next));
         if role == "user" || is_output(item) && run_ends || at + 1 == opening {
             prompt.end_message();
+        }
+    }
+    prompt
+}
+
+/// Renders a Gemini request: instructions, tools, contents.
+pub(super) fn of_gemini(body: &Value, count: &Count) -> Prompt {
+    let model = body["model"].as_str().unwrap_or_default();
+    let mut prompt = Prompt { model: model.to_owned(), ..Prompt::default() };
+    let parts = |role: &str, content: &Value, prompt: &mut Prompt| {
+        for part in content["parts"].as_array().into_iter().flatten() {
+            let is_plain = part.as_object().is_some_and(|fields| fields.len() == 1 && fields.contains_key("text"));
+            prompt.push(role, if is_plain { &part["text"] } else { part }, count, None);
+        }
+    };
+    parts("system", &body["systemInstruction"], &mut prompt);
+    if !body["tools"].is_null() {
+        prompt.push("tools", &body["tools"], count, None);
+    }
+    for content in body["contents"].as_array().into_iter().flatten() {
+        parts(content["role"].as_str().unwrap_or("user"), content, &mut prompt);
+    }
+    prompt
+}
+
+/// Renders an Ollama request without some of its messages.
+pub(super) fn of_ollama(body: &Value, without: &[usize], count: &Count) -> Prompt {
+    let model = body["model"].as_str().unwrap_or_default();
+    let mut prompt = Prompt { model: model.to_owned(), ..Prompt::default() };
+    if !body["tools"].is_null() {
+        prompt.push("tools", &body["tools"], count, None);
+    }
+    let messages = body["messages"].as_array().into_iter().flatten().enumerate();
+    for (_, message) in messages.filter(|(at, _)| !without.contains(at)) {
+        let role = message["role"].as_str().unwrap_or_default();
+        for name in ["thinking", "content", "tool_calls"].into_iter().filter(|name| !message[*name].is_null()) {
+            prompt.push(role, &message[name], count, None);
+        }
+        for image in message["images"].as_array().into_iter().flatten() {
+            let text = format!("{role} {image}");
+            prompt.pieces.push(Piece { text, tokens: OLLAMA_IMAGE_TOKENS, mark: None, ends_message: false });
         }
     }
     prompt

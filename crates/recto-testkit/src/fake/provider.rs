@@ -1,6 +1,7 @@
 //! The provider without its port: it judges, remembers, answers, and keeps a log.
 
 use super::cache::{Cache, Served};
+use super::gemini::{self, Thought};
 use super::messages::signed::{Kept, Signed};
 use super::messages::{self, Betas};
 use super::node::{Checked, Node};
@@ -9,7 +10,7 @@ use super::reply::{Delivery, Part, Reply};
 use super::responses::issued::Issued;
 use super::responses::{self};
 use super::speak::{self, Ids, Saying};
-use super::{Api, Refusal, check_parsed, parse};
+use super::{Api, Refusal, check_parsed, ollama, parse};
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 
@@ -90,6 +91,8 @@ pub struct Answer {
     pub events: Vec<String>,
     /// Whether it is a stream.
     pub streams: bool,
+    /// Whether a stream comes in lines, and not in events.
+    pub in_lines: bool,
     pub(super) delivery: Delivery,
 }
 
@@ -106,7 +109,8 @@ impl Answer {
 
     fn whole(status: u16, body: &Value) -> Answer {
         let delivery = Delivery::default();
-        Answer { status, headers: Vec::new(), events: vec![body.to_string()], streams: false, delivery }
+        let (headers, events) = (Vec::new(), vec![body.to_string()]);
+        Answer { status, headers, events, streams: false, in_lines: false, delivery }
     }
 }
 
@@ -121,7 +125,7 @@ pub struct Exchange {
     pub answer: String,
     /// Why it was refused, if it was.
     pub refusal: Option<Refusal>,
-    /// How many thinking blocks were left out without a word.
+    /// How many thinking blocks, or messages that did not fit, were left out without a word.
     pub dropped: usize,
     /// Responses: every item that the model read, with those that the provider had kept.
     pub items: Vec<Value>,
@@ -136,6 +140,7 @@ pub struct Provider {
     script: VecDeque<Reply>,
     signed: Signed,
     issued: Issued,
+    thought: Thought,
     cache: Cache,
     ids: Ids,
     log: Vec<Exchange>,
@@ -153,6 +158,14 @@ struct Taken {
     prompt: Prompt,
     kept: Kept,
     items: Vec<Value>,
+    /// How many messages did not fit.
+    gone: usize,
+}
+
+impl Taken {
+    fn of(prompt: Prompt) -> Taken {
+        Taken { prompt, kept: Kept::default(), items: Vec::new(), gone: 0 }
+    }
 }
 
 impl Provider {
@@ -223,6 +236,11 @@ impl Provider {
             ("POST", "/v1/conversations") => self.converse(request),
             ("POST", "/v1/messages/count_tokens") => self.count(Api::Messages, request),
             ("GET", "/v1/models") => Ok(Answer::whole(200, &models(request))),
+            ("POST", "/api/chat") => self.generate(Api::Ollama, request, seen),
+            ("POST", path) if gemini::Called::of(path).is_some_and(|it| it.generates()) => {
+                self.generate(Api::Gemini, request, seen)
+            }
+            ("POST", path) if gemini::Called::of(path).is_some() => self.count(Api::Gemini, request),
             (method, _) => {
                 Err(Refusal::new(api_of(path), "path", format!("Invalid URL ({method} {path})")).with_status(404))
             }
@@ -242,18 +260,19 @@ impl Provider {
 
     fn count(&mut self, api: Api, request: &Incoming) -> Result<Answer, Refusal> {
         self.account(api, request)?;
-        let value = parse(api, &request.body)?;
+        let value = gemini::counted(parse(api, &request.body)?, &request.path);
         let body = Node::root(api, &value);
-        if api == Api::Messages {
-            messages::check_counted(&body, betas(request))?;
-        } else {
-            responses::check_counted(&body)?;
+        match api {
+            Api::Messages => messages::check_counted(&body, betas(request))?,
+            Api::Gemini => gemini::check(&body)?,
+            _ => responses::check_counted(&body)?,
         }
         let tokens = self.read(&body)?.prompt.tokens();
         Ok(Answer::whole(
             200,
             &match api {
                 Api::Messages => json!({"input_tokens": tokens}),
+                Api::Gemini => json!({"totalTokens": tokens}),
                 _ => json!({"object": "response.input_tokens", "input_tokens": tokens}),
             },
         ))
@@ -261,11 +280,11 @@ impl Provider {
 
     fn generate(&mut self, api: Api, request: &Incoming, seen: &mut Seen) -> Result<Answer, Refusal> {
         self.account(api, request)?;
-        let value = parse(api, &request.body)?;
+        let value = gemini::addressed(parse(api, &request.body)?, &request.path);
         let body = Node::root(api, &value);
         check_parsed(&body, betas(request))?;
         let taken = self.take(&body)?;
-        *seen = Seen { dropped: taken.kept.dropped.len(), items: taken.items };
+        *seen = Seen { dropped: taken.kept.dropped.len() + taken.gone, items: taken.items };
         let reply = match fills_cache_only(api, &value) {
             true => Reply::default(),
             false => self.script.pop_front().unwrap_or_else(|| echo(api, &value)),
@@ -277,17 +296,26 @@ impl Provider {
         let minimum = self.settings.cache_minimum;
         let served = match api {
             Api::Messages => self.cache.serve_marked(&taken.prompt, minimum),
+            Api::Gemini => self.cache.serve_implicit(&taken.prompt, minimum),
+            Api::Ollama => Served { total: taken.prompt.tokens(), ..Served::default() },
             _ => self.cache.serve_openai(&taken.prompt, minimum),
         };
         let whole = self.say(api, &value, &reply, &served, taken.kept, betas(request));
-        let streams = value["stream"] == true;
+        let streams = match api {
+            Api::Gemini => gemini::Called::of(&request.path).is_some_and(|it| it.streams()),
+            Api::Ollama => value["stream"] != false,
+            _ => value["stream"] == true,
+        };
         let events = match api {
             _ if !streams => vec![whole.to_string()],
             Api::Chat => speak::chat::stream(&whole, value["stream_options"]["include_usage"] == true),
             Api::Responses => speak::responses::stream(&whole),
             Api::Messages => speak::messages::stream(&whole),
+            Api::Gemini => speak::gemini::stream(&whole),
+            Api::Ollama => speak::ollama::stream(&whole),
         };
-        Ok(Answer { status: 200, headers: reply.headers, events, streams, delivery: reply.delivery })
+        let in_lines = api == Api::Ollama;
+        Ok(Answer { status: 200, headers: reply.headers, events, streams, in_lines, delivery: reply.delivery })
     }
 
     fn account(&self, api: Api, request: &Incoming) -> Checked {
@@ -299,12 +327,18 @@ impl Provider {
         }
         let Some(key) = &self.settings.api_key else { return Ok(()) };
         let bearer = request.header("authorization").and_then(|value| value.strip_prefix("Bearer "));
-        let given = bearer.or_else(|| request.header("x-api-key").filter(|_| api == Api::Messages));
-        if given == Some(key) {
+        let own = match api {
+            Api::Messages => request.header("x-api-key"),
+            Api::Gemini => request.header("x-goog-api-key"),
+            _ => None,
+        };
+        if bearer.filter(|_| api != Api::Gemini).or(own) == Some(key) {
             return Ok(());
         }
         Err(match api {
             Api::Messages => Refusal::new(api, "account", "invalid x-api-key").with_status(401),
+            Api::Gemini => Refusal::new(api, "account", "API key not valid. Please pass a valid API key."),
+            Api::Ollama => Refusal::new(api, "account", "unauthorized").with_status(401),
             _ => Refusal::new(api, "account", "Incorrect API key provided.").with_status(401).coded("invalid_api_key"),
         })
     }
@@ -313,18 +347,24 @@ impl Provider {
     fn read(&self, body: &Node<'_>) -> Result<Taken, Refusal> {
         let count = &self.settings.count;
         match body.api {
-            Api::Chat => {
-                Ok(Taken { prompt: prompt::of_chat(body.value, count), kept: Kept::default(), items: Vec::new() })
-            }
+            Api::Chat => Ok(Taken::of(prompt::of_chat(body.value, count))),
             Api::Responses => {
                 self.issued.check(body)?;
                 let items = self.issued.whole_input(body.value);
-                Ok(Taken { prompt: prompt::of_responses(body.value, &items, count), kept: Kept::default(), items })
+                Ok(Taken { items: items.clone(), ..Taken::of(prompt::of_responses(body.value, &items, count)) })
             }
             Api::Messages => {
                 let kept = self.signed.read(body, self.settings.binds_thinking)?;
                 let dropped: Vec<(usize, usize)> = kept.dropped.iter().map(|(at, inside, _)| (*at, *inside)).collect();
-                Ok(Taken { prompt: prompt::of_messages(body.value, &dropped, count), kept, items: Vec::new() })
+                Ok(Taken { kept, ..Taken::of(prompt::of_messages(body.value, &dropped, count)) })
+            }
+            Api::Gemini => {
+                self.thought.check(body)?;
+                Ok(Taken::of(prompt::of_gemini(body.value, count)))
+            }
+            Api::Ollama => {
+                let (prompt, gone) = ollama::fitted(body, count)?;
+                Ok(Taken { gone, ..Taken::of(prompt) })
             }
         }
     }
@@ -332,6 +372,10 @@ impl Provider {
     fn take(&self, body: &Node<'_>) -> Result<Taken, Refusal> {
         let taken = self.read(body)?;
         let Some(window) = self.settings.window else { return Ok(taken) };
+        if body.api == Api::Ollama {
+            // Its window is what the request says.
+            return Ok(taken);
+        }
         let asked = ["max_tokens", "max_completion_tokens", "max_output_tokens"];
         let output = asked.iter().find_map(|field| body.value[*field].as_u64()).unwrap_or(0);
         let input = taken.prompt.tokens();
@@ -342,6 +386,11 @@ impl Provider {
         Err(match body.api {
             Api::Messages => {
                 let text = format!("prompt is too long: {total} tokens > {window} maximum");
+                Refusal::new(body.api, "context", text)
+            }
+            Api::Gemini => {
+                let text =
+                    format!("The input token count ({input}) exceeds the maximum number of tokens allowed ({window}).");
                 Refusal::new(body.api, "context", text)
             }
             api => {
@@ -370,12 +419,15 @@ impl Provider {
             Api::Chat => speak::chat::whole(&mut saying),
             Api::Responses => speak::responses::whole(&mut saying),
             Api::Messages => speak::messages::whole(&mut saying),
+            Api::Gemini => speak::gemini::whole(&mut saying),
+            Api::Ollama => speak::ollama::whole(&mut saying),
         };
         self.ids = saying.ids;
         let model = body["model"].as_str().unwrap_or_default();
         let list = |key: &str| whole[key].as_array().cloned().unwrap_or_default();
         match api {
-            Api::Chat => {}
+            Api::Chat | Api::Ollama => {}
+            Api::Gemini => self.thought.remember(model, &whole),
             Api::Responses => {
                 self.issued.remember(model, &list("output"));
                 self.issued.store(whole["id"].as_str().unwrap_or_default(), body, &list("output"));
@@ -393,7 +445,12 @@ impl Provider {
 }
 
 fn api_of(path: &str) -> Api {
-    if path.starts_with("/v1/messages") { Api::Messages } else { Api::Chat }
+    match path {
+        path if path.starts_with("/v1/messages") => Api::Messages,
+        path if path.starts_with("/v1beta/") => Api::Gemini,
+        path if path.starts_with("/api/") => Api::Ollama,
+        _ => Api::Chat,
+    }
 }
 
 fn too_large(api: Api) -> Refusal {
@@ -418,9 +475,16 @@ fn fills_cache_only(api: Api, body: &Value) -> bool {
 
 /// Says something about the request that is the same each time.
 fn echo(api: Api, body: &Value) -> Reply {
-    let list = if api == Api::Responses { &body["input"] } else { &body["messages"] };
+    let list = match api {
+        Api::Responses => &body["input"],
+        Api::Gemini => &body["contents"],
+        _ => &body["messages"],
+    };
     let length = list.as_array().map_or(1, Vec::len);
-    let tools = body["tools"].as_array().map_or(0, Vec::len);
+    let tools = match api {
+        Api::Gemini => body["tools"][0]["functionDeclarations"].as_array().map_or(0, Vec::len),
+        _ => body["tools"].as_array().map_or(0, Vec::len),
+    };
     Reply::default().text(&format!("{length} messages, {tools} tools"))
 }
 
@@ -428,8 +492,11 @@ fn echo(api: Api, body: &Value) -> Reply {
 fn usage_of(answer: &Answer) -> Value {
     let texts = answer.events.iter().rev().filter_map(|event| event.lines().rfind(|line| !line.is_empty()));
     let values = texts.filter_map(|line| serde_json::from_str(line.strip_prefix("data: ").unwrap_or(line)).ok());
-    let usage =
-        |value: Value| [&value["usage"], &value["response"]["usage"]].into_iter().find(|it| it.is_object()).cloned();
+    let usage = |value: Value| {
+        let told = [&value["usage"], &value["response"]["usage"], &value["usageMetadata"]];
+        let counted = value["prompt_eval_count"].is_u64().then_some(&value);
+        told.into_iter().find(|it| it.is_object()).or(counted).cloned()
+    };
     values.filter_map(usage).next().unwrap_or_default()
 }
 

@@ -6,7 +6,7 @@ use std::fmt;
 
 /// A refused request: which rule it broke, and what the provider says about it.
 ///
-/// The rule is one of `C1`–`C13`, `R1`–`R13`, `A1`–`A25`, or `json`, `shape`, `thinking`, `system`, `cache`, `context`,
+/// The rule is one of `C1`–`C13`, `R1`–`R13`, `A1`–`A25`, `G1`–`G8`, or `json`, `shape`, `thinking`, `system`, `cache`, `context`,
 /// `account`, `path` for what has no number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
@@ -60,6 +60,14 @@ impl Refusal {
                 }
                 json!({"type": "error", "error": error, "request_id": "req_011FakeRefusal"})
             }
+            Api::Gemini => {
+                let status = match self.status {
+                    404 => "NOT_FOUND",
+                    _ => "INVALID_ARGUMENT",
+                };
+                json!({"error": {"code": self.status, "message": self.message, "status": status}})
+            }
+            Api::Ollama => json!({"error": self.message}),
         }
     }
 }

@@ -1,7 +1,9 @@
 //! Answers in the words of each provider: whole, and as a stream made from the whole.
 
 pub(super) mod chat;
+pub(super) mod gemini;
 pub(super) mod messages;
+pub(super) mod ollama;
 pub(super) mod responses;
 
 use super::cache::Served;

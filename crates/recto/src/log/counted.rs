@@ -187,12 +187,6 @@ impl Counted {
         }
     }
 
-    /// Returns its words with everything left out that was found or marked, of every kind and whoever reads it: what may
-    /// be looked through and quoted beside the log.
-    pub fn searchable(&self) -> String {
-        shown::searchable(&self.entry, &self.findings)
-    }
-
     /// Returns the fact as it was appended, secrets included: for export, never for a page.
     pub fn original(&self) -> &Entry {
         &self.entry

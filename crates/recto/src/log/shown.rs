@@ -1,7 +1,7 @@
 //! What of an entry a view may show: its parts without what was redacted.
 
 use crate::entry::{Arguments, Entry, Part, Piece, Reasoning, Redaction, Text};
-use crate::redact::{CLOSED, Findings, Kind, Screen, whole_json};
+use crate::redact::{Findings, Kind, Screen, whole_json};
 use std::sync::Arc;
 
 /// How an entry is shown through a screen.
@@ -45,23 +45,6 @@ pub(super) fn fit(findings: &Findings, parts: &[Part]) -> bool {
         let text = parts.get(it.part).and_then(|part| redactable(part, it.piece));
         text.is_some_and(|text| it.start < it.end && text.get(it.start..it.end).is_some())
     })
-}
-
-/// The words of an entry with everything left out that was found or marked.
-pub(super) fn searchable(entry: &Entry, findings: &Findings) -> String {
-    let shown = Shown::of(entry, findings, &CLOSED);
-    let mut out = String::new();
-    for part in shown.parts.as_ref().unwrap_or(&entry.parts).iter() {
-        let pieces = if let Part::Result(result) = part { result.content.len() } else { 1 };
-        // Thoughts are the model's own, and nobody asks for them back.
-        for text in (0..pieces).filter_map(|piece| redactable(part, piece).filter(|_| part.is_content())) {
-            if !out.is_empty() {
-                out.push('\n');
-            }
-            out.push_str(text);
-        }
-    }
-    out
 }
 
 pub(super) fn fits(redaction: &Redaction, parts: &[Part]) -> bool {

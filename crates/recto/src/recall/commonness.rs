@@ -1,5 +1,6 @@
 //! How common terms are, and so how much each of them says.
 
+use super::kin;
 use super::numbers::ln;
 use super::shelf::Pile;
 use std::collections::HashMap;
@@ -14,17 +15,20 @@ pub struct Commonness {
 }
 
 impl Commonness {
-    /// Counts terms in a pile.
+    /// Counts terms in a pile, and those akin to them.
     pub(super) fn within(pile: &Pile<'_>, terms: &[String]) -> Commonness {
-        let having = terms.iter().filter_map(|term| Some((term.clone(), pile.holding.get(term)?.len() as u64)));
+        let all = terms.iter().flat_map(|term| std::iter::once(term).chain(kin::of(term)));
+        let having = all.filter_map(|term| Some((term.clone(), pile.holding.get(term)?.len() as u64)));
         Commonness { texts: pile.passages.len() as u64, having: having.collect() }
     }
 
-    /// Returns how much a term says; nothing of one that no text holds.
+    /// Returns how much a term says; where no text holds it, how much those say that are akin to it, if any is there.
     pub(super) fn weight(&self, term: &str) -> Option<f64> {
-        let having = *self.having.get(term).filter(|having| **having > 0)? as f64;
+        let count = |term: &str| self.having.get(term).copied().unwrap_or(0);
+        let akin = || kin::of(term).iter().map(|term| count(term)).sum::<u64>().min(self.texts);
+        let having = Some(count(term)).filter(|own| *own > 0).unwrap_or_else(akin) as f64;
         let texts = (self.texts as f64).max(having);
-        Some(ln(1.0 + (texts - having + 0.5) / (having + 0.5)))
+        (having > 0.0).then(|| ln(1.0 + (texts - having + 0.5) / (having + 0.5)))
     }
 
     /// Returns the terms that any text holds, with how much they say: the rarest ones, where there are many.

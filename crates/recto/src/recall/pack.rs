@@ -66,7 +66,7 @@ fn is_talk(entry: &Counted, part: usize) -> bool {
 
 fn speaker(entry: &Counted) -> &str {
     let role = if entry.role() == Role::User { "user" } else { "assistant" };
-    entry.original().author.as_deref().unwrap_or(role)
+    entry.author().map_or(role, |author| author)
 }
 
 /// Returns the text of what came back, from the entries that it points into, in order. What is no longer there is left

@@ -11,6 +11,12 @@ const TEXT_BYTES_MAX: usize = 16 * 1024;
 /// How far back the last user words are looked for.
 const BACK_MAX: usize = 2_000;
 
+/// Words by which a user speaks of themselves, and of whom they speak to; in scripts without spaces, characters.
+const OWN_WORDS: [&str; 5] = ["i", "me", "my", "mine", "myself"];
+const OWN_CHARACTERS: [char; 4] = ['我', '私', '僕', '俺'];
+const OTHER_WORDS: [&str; 4] = ["you", "your", "yours", "yourself"];
+const OTHER_CHARACTERS: [char; 2] = ['你', '您'];
+
 /// What is asked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Query {
@@ -39,7 +45,26 @@ impl Query {
         let newest = log.back().next().filter(|entry| entry.role() == Role::Tool);
         let rest: Vec<String> = step.into_iter().chain(newest).map(text_of).collect();
         let exchange = std::iter::once(&words).chain(&rest).map(String::as_str).collect::<Vec<_>>().join("\n");
-        Some(Query { words, exchange, asker: said.original().author.clone() })
+        Some(Query { words, exchange, asker: said.author().cloned() })
+    }
+
+    /// Returns the user's words as they are spelled, in small letters.
+    pub(super) fn spelled(&self) -> Vec<String> {
+        terms::words(&self.words).map(|(_, word)| word.to_lowercase()).collect()
+    }
+
+    /// Returns what the log calls the one who asks, in small letters.
+    pub(super) fn asker(&self) -> String {
+        self.asker.as_ref().map_or_else(|| Role::User.to_string(), |asker| asker.to_lowercase())
+    }
+
+    /// Returns whether the user's words are about themselves, and about whom they speak to.
+    pub(super) fn persons(&self) -> (bool, bool) {
+        let words = self.spelled();
+        let has = |some: &[&str], characters: &[char]| {
+            words.iter().any(|word| some.contains(&&**word)) || self.words.contains(characters)
+        };
+        (has(&OWN_WORDS, &OWN_CHARACTERS), has(&OTHER_WORDS, &OTHER_CHARACTERS))
     }
 
     /// Returns the terms of the user's words, each once, and those of the whole exchange.

@@ -94,14 +94,24 @@ fn kind(entry: &Entry) -> Option<Kind> {
     }
 }
 
-/// Returns the terms that an entry is found by, each once, in order; none where it can't come back.
+/// Returns the terms that an entry is found by, each once, in order, and who speaks; none where it can't come back.
 pub fn terms_of(entry: &Counted) -> Vec<String> {
     let mut shelf = Shelf::default();
     shelf.add(entry);
+    let speakers: Vec<String> = match shelf.talk.passages.is_empty() {
+        true => Vec::new(),
+        false => shelf.speakers.iter().flat_map(|name| terms::words(name)).map(|(_, word)| spoken_by(word)).collect(),
+    };
     let mut terms: Vec<String> = shelf.talk.holding.into_keys().chain(shelf.work.holding.into_keys()).collect();
+    terms.extend(speakers);
     terms.sort_unstable();
     terms.dedup();
     terms
+}
+
+/// Returns what stands in an index for a word of a speaker's name; no word of a text is like it.
+pub(super) fn spoken_by(word: &str) -> String {
+    format!("by:{word}")
 }
 
 impl<'a> Shelf<'a> {
@@ -110,7 +120,7 @@ impl<'a> Shelf<'a> {
         let original = entry.original();
         let Some(kind) = kind(original) else { return };
         let begins = self.session.goes_on_with(original, self.is_after_gap);
-        let (speaker, before) = (self.speaker(original), self.talk.passages.len());
+        let (speaker, before) = (self.speaker(entry), self.talk.passages.len());
         for (part, it) in entry.shown().iter().enumerate() {
             match it {
                 Part::Text { text } => self.text(entry, kind, (part, 0), text, None, speaker),
@@ -140,12 +150,13 @@ impl<'a> Shelf<'a> {
         self.is_after_gap = true;
     }
 
-    fn speaker(&mut self, entry: &Entry) -> usize {
-        let name = entry.author.as_ref().map_or_else(|| entry.role.to_string(), |author| author.to_lowercase());
+    fn speaker(&mut self, entry: &Counted) -> usize {
+        let author = entry.author();
+        let name = author.map_or_else(|| entry.role().to_string(), |author| author.to_lowercase());
         if let Some(known) = self.speakers.iter().position(|it| *it == name) {
             return known;
         }
-        if entry.author.is_some() {
+        if author.is_some() {
             let words = terms::words(&name).map(|(_, word)| (word.to_string(), self.speakers.len()));
             self.names.extend(words);
         }
@@ -226,10 +237,10 @@ impl Session {
         self.is_open = true;
         self.mark = mark.or(self.mark.take());
         self.last = at.or(self.last);
-        // A session that says nothing of its day is not of the one before.
-        let carried = self.day.filter(|_| !is_marked);
+        // A session that says nothing of its day is not of the one before, nor is what stands behind a gap.
+        let carried = self.day.filter(|_| !is_marked && !is_after_gap);
         self.day = spelled.or(entry.at.map(Day::of)).or(carried);
-        begins && !is_after_gap
+        is_marked || begins && !is_after_gap
     }
 }
 

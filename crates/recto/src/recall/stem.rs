@@ -1,11 +1,13 @@
-//! Porter's stemmer: English words that differ only in their endings become one.
+//! Porter's stemmer: English words that differ only in their endings become one, and irregular forms their word.
+
+use super::kin;
 
 /// Returns the stem of a word of lower-case ASCII letters; others are returned as they are.
 pub(super) fn stem(word: &str) -> String {
     if word.len() <= 2 || !word.bytes().all(|byte| byte.is_ascii_lowercase()) {
         return word.to_string();
     }
-    let mut word = Word(word.as_bytes().to_vec());
+    let mut word = Word(kin::base(word).as_bytes().to_vec());
     word.plurals_and_past();
     word.y_to_i();
     word.double_suffixes();
@@ -202,6 +204,7 @@ mod tests {
             ("roll", "roll"),
             ("generalizations", "gener"),
             ("is", "is"),
+            ("bought", "bui"),
             ("naïve", "naïve"),
             ("x86", "x86"),
         ];

@@ -1,20 +1,21 @@
 //! Which words of a talk answer a question.
 //!
-//! What a question's words cover in an utterance and those around it, weighed by how rare they are; how much its whole
-//! session has of them; whether the one who is asked about speaks, and on the day that is asked about; and four signs
+//! What a question's words, and those akin to them, cover in an utterance and those around it, weighed by how rare they
+//! are; how much its whole session has of them; whether the one who is asked about speaks, and on the day that is asked about; and four signs
 //! that somebody tells something: it opens a session, answers a question, names a name, or a time. The numbers were
 //! found on recorded dialogues and rounded.
 
 use super::dates::{self, Named};
+use super::kin::{self, AKIN};
 use super::numbers::{ln, ln_chance};
 use super::shelf::{Passage, Pile};
 use super::{BYTES_PER_TOKEN, Commonness};
 
 /// How much a word counts that stands so many utterances away.
 pub(super) const NEAR: [f64; 4] = [1.0, 0.6, 0.4, 0.25];
-const COVERED: f64 = 6.0;
+pub(super) const COVERED: f64 = 6.0;
 const SESSION: f64 = 0.17;
-const SPEAKER: f64 = 1.2;
+pub(super) const SPEAKER: f64 = 1.2;
 const DATE: f64 = 1.4;
 const FIRST: f64 = 1.2;
 const ANSWER: f64 = 0.9;
@@ -44,13 +45,15 @@ pub(super) fn worth(pile: &Pile<'_>, question: &Question<'_>, common: &Commonnes
     let total: f64 = wanted.iter().map(|(_, weight)| weight).sum();
     let mut covered = vec![0.0; said.len()];
     let mut sessions = vec![0.0; said.last().map_or(0, |last| last.session + 1)];
-    let mut away = vec![NEAR.len(); said.len()];
+    let mut nearest = vec![0.0; said.len()];
     let mut is_any = false;
     for (term, weight) in wanted {
-        let Some(places) = pile.holding.get(term) else { continue };
-        is_any = true;
-        cover(said, places, weight, &mut away, &mut covered);
-        in_sessions(said, places, weight, &mut sessions);
+        let own = pile.holding.get(term).map_or(&[][..], Vec::as_slice);
+        let akin = kin::of(term).iter().filter_map(|akin| pile.holding.get(akin)).flatten();
+        let places = own.iter().map(|(at, _)| (*at, 1.0)).chain(akin.map(|(at, _)| (*at, AKIN))).collect::<Vec<_>>();
+        is_any |= !places.is_empty();
+        cover(said, &places, weight, &mut nearest, &mut covered);
+        in_sessions(said, own, weight, &mut sessions);
     }
     let odds = |at: usize| {
         let it = &said[at];
@@ -65,23 +68,18 @@ pub(super) fn worth(pile: &Pile<'_>, question: &Question<'_>, common: &Commonnes
     is_any.then(|| (0..said.len()).map(|at| ln_chance(odds(at)) - 0.5 * ln(tokens(at))).collect())
 }
 
-/// Adds what a term covers: of each passage the nearest place where it stands, within its session. `away` is as it was
-/// afterwards.
-fn cover(said: &[Passage<'_>], places: &[(usize, u32)], weight: f64, away: &mut [usize], covered: &mut [f64]) {
+/// Adds what a term covers: of each passage the best of the places around it, within its session. `nearest` is nothing
+/// but zeros, and is so again afterwards.
+fn cover(said: &[Passage<'_>], places: &[(usize, f64)], weight: f64, nearest: &mut [f64], covered: &mut [f64]) {
     let around = |place: usize| {
         let near = place.saturating_sub(NEAR.len() - 1)..(place + NEAR.len()).min(said.len());
         near.filter(move |at| said[*at].session == said[place].session)
     };
-    for &(place, _) in places {
-        around(place).for_each(|at| away[at] = away[at].min(at.abs_diff(place)));
+    for &(place, counts) in places {
+        around(place).for_each(|at| nearest[at] = f64::max(nearest[at], counts * NEAR[at.abs_diff(place)]));
     }
-    for &(place, _) in places {
-        for at in around(place) {
-            if let Some(near) = NEAR.get(away[at]) {
-                covered[at] += weight * near;
-                away[at] = NEAR.len();
-            }
-        }
+    for at in places.iter().flat_map(|(place, _)| around(*place)) {
+        covered[at] += weight * std::mem::take(&mut nearest[at]);
     }
 }
 

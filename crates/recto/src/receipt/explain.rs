@@ -123,19 +123,7 @@ impl fmt::Display for Ledger {
             }
             _ => writeln!(f, "  window   unbounded: {} used", self.used())?,
         }
-        let kinds = [
-            ("tools", self.tools),
-            ("static", self.fixed),
-            ("dynamic", self.dynamic),
-            ("system", self.system),
-            ("user", self.user),
-            ("assistant", self.assistant),
-            ("reasoning", self.reasoning),
-            ("calls", self.calls),
-            ("results", self.results),
-            ("input", self.input),
-            ("framing", self.framing),
-        ];
+        let kinds = self.kinds();
         let spent = kinds.iter().filter(|(_, cost)| *cost > Tokens(0));
         let sum: Vec<String> = spent.map(|(name, cost)| format!("{name} {cost}")).collect();
         writeln!(f, "  used     {} = {}", self.used(), if sum.is_empty() { "nothing".into() } else { sum.join(" + ") })

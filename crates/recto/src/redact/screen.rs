@@ -14,7 +14,7 @@ static DETECTORS: LazyLock<(Redactor, u32)> = LazyLock::new(|| {
 });
 
 /// Through this nothing is seen that was ever found.
-pub(crate) static CLOSED: LazyLock<Screen> =
+static CLOSED: LazyLock<Screen> =
     LazyLock::new(|| Screen::of(&Redact::everything()).expect("it names what is built in"));
 
 /// What stands between a log and its readers: which of what was found is shown as a placeholder, and under which key.

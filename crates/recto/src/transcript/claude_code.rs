@@ -1,18 +1,17 @@
 //! Session files of Claude Code: one record a line. Those of the conversation form a tree by `uuid` and `parentUuid`,
 //! of which the branch that ends last is read.
 
-pub(super) mod lines;
 mod since;
 pub(super) mod steps;
 mod tree;
 mod write;
 
 use super::Conversation;
+use super::lines::{self, Line, Lines};
 use crate::entry::{Origin, Role};
 use crate::error::Error;
 use crate::wire::anthropic::Reading;
 use crate::wire::json::{Fields, Source};
-use lines::{Line, Lines};
 use serde_json::value::RawValue;
 use steps::Steps;
 use tree::Branch;
@@ -20,6 +19,8 @@ use tree::Branch;
 pub use since::{Since, since};
 pub use write::{session, user_line};
 
+/// The field that tells records apart.
+pub(super) const KEY: &str = "uuid";
 /// How many lines are looked at to tell what a file is.
 const LINES_SEEN_MAX: usize = 200;
 
@@ -38,7 +39,7 @@ pub(crate) fn is_session(text: &str) -> bool {
 
 /// Reads a session file as one conversation; what is left out is counted in its notes.
 pub(crate) fn read(source: &Source<'_>) -> Result<Vec<Conversation>, Error> {
-    let lines = Lines::of(source)?;
+    let lines = Lines::of(source, KEY)?;
     let branch = Branch::of(&lines.list);
     if branch.lines.is_empty() {
         return Err(Error::input("no conversation in it").hinting("is this the main file of a session?"));
@@ -65,12 +66,19 @@ pub(crate) fn read(source: &Source<'_>) -> Result<Vec<Conversation>, Error> {
     let mut notes = lines.notes();
     if branch.lost > 0 {
         let what = "whose parent is not in the file: taken to follow the line before";
-        notes.push(format!("{} line{} {what}", branch.lost, if branch.lost == 1 { "" } else { "s" }));
+        notes.push(format!("{} {what}", lines::counted(branch.lost, "line")));
     }
     let left_out = left_out.into_iter().filter(|(_, number)| *number > 0);
     notes.extend(left_out.map(|(what, number)| lines::left_out(number, what)));
     notes.extend(steps.notes());
     Ok(vec![Conversation { id: id.map(Into::into), entries: steps.entries(), notes, ..Conversation::default() }])
+}
+
+impl Line<'_> {
+    /// Whether the conversation was condensed here.
+    pub(super) fn is_boundary(&self) -> bool {
+        self.kind == "system" && self.text("subtype").as_deref() == Some("compact_boundary")
+    }
 }
 
 /// Reads what the program put before the model by itself; returns whether the record tells it.

@@ -1,7 +1,8 @@
 //! DeepChat's message records. The `content` of each is a string that holds JSON: a user's an object with `text`, an
 //! assistant's a list of blocks. What of it has no place in an entry is kept in `extra`, and counted in a note.
 
-use super::{Conversation, RECORD_BYTES_MAX, malformed};
+use super::lines::counted;
+use super::{Conversation, bounded, malformed};
 use crate::entry::{Entry, Millis, Part, Role, Status, Text};
 use crate::error::{Error, Place};
 use crate::wire::json::{Fields, Source, without_lone_surrogates};
@@ -90,10 +91,7 @@ impl<'t> Reading<'_, 't> {
     /// Reads a record, and its place in the order.
     fn record(&mut self, raw: &'t RawValue, at: usize) -> Result<(Option<i64>, Entry), Error> {
         let source = self.source;
-        if raw.get().len() > RECORD_BYTES_MAX {
-            let (size, most) = (raw.get().len() >> 20, RECORD_BYTES_MAX >> 20);
-            return Err(source.refuse(raw, format!("a record of {size} MiB; at most {most} MiB are read")));
-        }
+        bounded(source, raw)?;
         let mut fields: Fields<'t> = source.read(raw, &format!("messages[{at}]"))?;
         let mut field = |name: &str| {
             let missing = || source.refuse(raw, format!("messages[{at}] has no {name}"));
@@ -308,8 +306,4 @@ impl Notes {
         }
         told
     }
-}
-
-fn counted(number: usize, noun: &str) -> String {
-    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }

@@ -1,8 +1,9 @@
 //! What Claude Code prints with `--output-format stream-json`: one event a line.
 
 use super::Conversation;
-use super::claude_code::lines::{self, Counts, Lines};
+use super::claude_code::KEY;
 use super::claude_code::steps::Steps;
+use super::lines::{self, Counts, Lines};
 use crate::error::Error;
 use crate::wire::json::{Fields, Source};
 
@@ -27,7 +28,7 @@ pub(crate) fn is_stream(text: &str) -> bool {
 
 /// Reads a stream as one conversation; what is left out is counted in its notes.
 pub(crate) fn read(source: &Source<'_>) -> Result<Vec<Conversation>, Error> {
-    let lines = Lines::of(source)?;
+    let lines = Lines::of(source, KEY)?;
     let mut steps = Steps::new(source);
     let (mut left_out, mut is_edge, mut has_said) = (Counts::new(), false, false);
     let mut count = |what| *left_out.entry(what).or_default() += 1;

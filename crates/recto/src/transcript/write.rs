@@ -44,10 +44,12 @@ pub struct Session {
 
 impl Format {
     /// All formats there are.
-    pub const ALL: [Format; 6] = [
+    pub const ALL: [Format; 8] = [
         Format::Wire(Wire::OpenaiChat),
         Format::Wire(Wire::OpenaiResponses),
         Format::Wire(Wire::Anthropic),
+        Format::Wire(Wire::Gemini),
+        Format::Wire(Wire::Ollama),
         Format::Recto,
         Format::ClaudeCode,
         Format::Codex,

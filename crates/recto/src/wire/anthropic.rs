@@ -1,6 +1,5 @@
 //! Anthropic Messages: `POST /v1/messages`.
 
-mod base64;
 mod blocks;
 mod decode;
 mod encode;
@@ -12,16 +11,16 @@ mod turns;
 mod validate;
 
 pub(crate) use blocks::{Read, Reading};
+pub(crate) use decode::{Reported, stop};
 pub use decode::{decode, decode_reply};
 pub(crate) use encode::encode_unasked;
 pub use encode::{encode, encode_messages, encode_with};
+pub(crate) use model::Model;
 pub use stream::Stream;
 pub use validate::validate;
 
 /// The name that entries and parts carry for this provider.
 pub(crate) const PROVIDER: &str = "anthropic";
-/// The key of this wire's fields in an entry's `extra`.
-const WIRE: &str = "anthropic";
 /// The most cache marks in a request.
 const MARKS_MAX: usize = 4;
 /// The most pictures in a request.

@@ -54,6 +54,8 @@ enum Spoken {
     Chat(chat::Chat),
     Responses(responses::Responses),
     Messages(messages::Messages),
+    /// A format that no client is heard in: nothing of it is hidden.
+    Nobodys,
 }
 
 /// What a round came to. Calls of the hidden tool are in the order in which the model made them.
@@ -83,12 +85,14 @@ pub enum Round {
 }
 
 impl Hiding {
-    /// Returns one for a request of a client, hiding the calls of a tool.
+    /// Returns one for a request of a client, hiding the calls of a tool. In wires other than [`Wire::CLIENTS`] nothing is
+    /// hidden: streams pass as they come, and whole bodies are refused.
     pub fn new(wire: Wire, tool: &str) -> Hiding {
         let spoken = match wire {
             Wire::OpenaiChat => Spoken::Chat(chat::Chat::default()),
             Wire::OpenaiResponses => Spoken::Responses(responses::Responses::default()),
             Wire::Anthropic => Spoken::Messages(messages::Messages::default()),
+            Wire::Gemini | Wire::Ollama => Spoken::Nobodys,
         };
         Hiding { rounds: Rounds::hiding(tool), spoken, cut: Cut::default() }
     }
@@ -115,6 +119,10 @@ impl Hiding {
             Spoken::Chat(chat) => chat.event(&mut self.rounds, told, out),
             Spoken::Responses(responses) => responses.event(&mut self.rounds, &told, out),
             Spoken::Messages(messages) => messages.event(&mut self.rounds, &told, out),
+            Spoken::Nobodys => {
+                out.extend_from_slice(&told.raw);
+                Ok(())
+            }
         }
     }
 
@@ -123,7 +131,7 @@ impl Hiding {
         let mut bytes = Vec::new();
         let ended = self.rest(&mut bytes).and_then(|()| match &mut self.spoken {
             Spoken::Chat(chat) => chat.flush(&mut self.rounds, &mut bytes),
-            Spoken::Responses(_) | Spoken::Messages(_) => Ok(()),
+            Spoken::Responses(_) | Spoken::Messages(_) | Spoken::Nobodys => Ok(()),
         });
         // Beyond its bounds a stream is broken off.
         if ended.is_err() {
@@ -153,6 +161,7 @@ impl Hiding {
             Spoken::Chat(chat) => chat.close(),
             Spoken::Responses(responses) => responses.close(),
             Spoken::Messages(messages) => messages.close(),
+            Spoken::Nobodys => {}
         }
         self.rounds.close(bytes)
     }
@@ -166,6 +175,7 @@ impl Hiding {
             Spoken::Chat(chat) => chat.whole(rounds, &text),
             Spoken::Responses(responses) => responses.whole(rounds, &text),
             Spoken::Messages(messages) => messages.whole(rounds, &text),
+            Spoken::Nobodys => None,
         };
         let Some(shown) = shown else {
             return Err(Error::input("the body of a round is no response").hinting("pass the provider's answer on"));
@@ -188,6 +198,7 @@ impl Hiding {
             Spoken::Chat(_) => chat::error(what),
             Spoken::Responses(responses) => responses.error(what),
             Spoken::Messages(_) => messages::error(what),
+            Spoken::Nobodys => Vec::new(),
         }
     }
 }

@@ -76,6 +76,74 @@ impl<'p> Ids<'p> {
     }
 }
 
+/// Returns the id of a call to which its provider gave none: the nth of its name within its step.
+pub(crate) fn made_id(name: &str, nth: usize) -> String {
+    let name = if name.is_empty() { "call" } else { name };
+    if nth == 1 { name.to_string() } else { format!("{name}-{nth}") }
+}
+
+/// Says of each call of a step whether its id was made of its name, so that its provider never saw it.
+pub(crate) fn are_made<'c>(calls: impl IntoIterator<Item = &'c Call>) -> Vec<bool> {
+    let mut seen: HashMap<&str, usize> = HashMap::new();
+    let is_made = |call: &'c Call| {
+        let nth = seen.entry(&call.name).or_default();
+        let is_made = made_id(&call.name, *nth + 1) == call.id.as_str();
+        *nth += usize::from(is_made);
+        is_made
+    };
+    calls.into_iter().map(is_made).collect()
+}
+
+/// The calls of a step that wait for results, where neither must have an id: they are matched by name and order.
+#[derive(Debug, Default)]
+pub(crate) struct Awaited {
+    calls: Vec<Waiting>,
+    /// The names of which ids were made since the step began.
+    made: Vec<String>,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    id: String,
+    name: String,
+    is_made: bool,
+}
+
+impl Awaited {
+    /// Returns the id of a call: its own, or one made of its name.
+    pub(crate) fn call(&mut self, id: Option<String>, name: &str) -> String {
+        let (id, is_made) = match id.filter(|id| !id.is_empty()) {
+            Some(id) => (id, false),
+            None => (self.make(name), true),
+        };
+        self.calls.push(Waiting { id: id.clone(), name: name.into(), is_made });
+        id
+    }
+
+    /// Returns the id of the call that a result answers.
+    pub(crate) fn answer(&mut self, id: Option<String>, name: Option<&str>) -> String {
+        let id = id.filter(|id| !id.is_empty());
+        let is_same = |it: &Waiting| name.is_none_or(|name| it.name == name);
+        let at = match &id {
+            Some(id) => {
+                let own = self.calls.iter().position(|it| it.id == *id);
+                own.or_else(|| self.calls.iter().position(|it| it.is_made && name.is_some() && is_same(it)))
+            }
+            None => self.calls.iter().position(is_same),
+        };
+        match (at, id) {
+            (Some(at), _) => self.calls.remove(at).id,
+            (None, Some(id)) => id,
+            (None, None) => self.make(name.unwrap_or_default()),
+        }
+    }
+
+    fn make(&mut self, name: &str) -> String {
+        self.made.push(name.into());
+        made_id(name, self.made.iter().filter(|it| *it == name).count())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -91,6 +159,25 @@ mod tests {
         assert!(ids.iter().all(|id| id.len() <= CALL_ID_MAX && id.chars().all(is_plain)));
         let is_good = |name: &String| name.len() <= TOOL_NAME_MAX && !name.starts_with(|c: char| c.is_ascii_digit());
         assert!(names.iter().all(is_good), "{names:?}");
+    }
+
+    #[test]
+    fn calls_and_results_without_ids_are_matched_by_name_and_order() {
+        let mut awaited = Awaited::default();
+        let given = |id: &str| Some(id.to_string());
+        let calls = [awaited.call(None, "look"), awaited.call(given("x"), "look"), awaited.call(None, "look")];
+        assert_eq!(calls, ["look", "x", "look-2"]);
+        let step = calls.map(|id| Call::new(id, "look", "{}"));
+        assert_eq!(are_made(&step), [true, false, true]);
+        assert_eq!(awaited.answer(given("x"), Some("look")), "x");
+        assert_eq!(awaited.answer(None, Some("look")), "look");
+        // A client made up an id that nobody else knows.
+        assert_eq!(awaited.answer(given("own"), Some("look")), "look-2");
+        assert_eq!(awaited.answer(given("own"), Some("look")), "own");
+        // Without the step, results count for themselves.
+        let mut alone = Awaited::default();
+        assert_eq!([(); 2].map(|()| alone.answer(None, Some("look"))), ["look", "look-2"]);
+        assert_eq!(alone.answer(None, None), "call");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use crate::error::{Error, Place};
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
@@ -36,6 +37,55 @@ impl<'t> Source<'t> {
     /// Returns an error at a raw value.
     pub(crate) fn refuse(&self, raw: &RawValue, what: impl Into<String>) -> Error {
         Error::input(what).at(self.place(raw))
+    }
+}
+
+/// The fields of an object, taken out one by one.
+pub(crate) struct Fielded<'s, 't> {
+    pub(crate) source: &'s Source<'t>,
+    pub(crate) raw: &'t RawValue,
+    pub(crate) here: String,
+    pub(crate) fields: Fields<'t>,
+    /// Fields that were made of others.
+    pub(crate) left: Map<String, Value>,
+}
+
+impl<'s, 't> Fielded<'s, 't> {
+    /// Reads an object; `here` says where it stands.
+    pub(crate) fn of(source: &'s Source<'t>, raw: &'t RawValue, here: &str) -> Result<Fielded<'s, 't>, Error> {
+        let fields = source.read(raw, here)?;
+        Ok(Fielded { source, raw, here: here.to_string(), fields, left: Map::new() })
+    }
+
+    /// Takes a field out; null is as good as none.
+    pub(crate) fn given<T: Deserialize<'t>>(&mut self, name: &str) -> Result<Option<T>, Error> {
+        let what = || format!("{}.{name}", self.here);
+        let read = self.fields.remove(name).map(|raw| self.source.read::<Option<T>>(raw, &what()));
+        Ok(read.transpose()?.flatten())
+    }
+
+    /// Takes a field out that must be there.
+    pub(crate) fn needed<T: Deserialize<'t>>(&mut self, name: &str) -> Result<T, Error> {
+        let missing = format!("{} has no {name:?}", self.here);
+        self.given(name)?.ok_or_else(|| self.source.refuse(self.raw, missing))
+    }
+
+    /// What was not taken out, as far as it says something.
+    pub(crate) fn rest(self) -> Result<Map<String, Value>, Error> {
+        let mut rest = self.left;
+        for (name, raw) in self.fields {
+            let value: Value = self.source.read(raw, &format!("{}.{name}", self.here))?;
+            let is_empty = match &value {
+                Value::Null => true,
+                Value::Array(list) => list.is_empty(),
+                Value::Object(fields) => fields.is_empty(),
+                _ => false,
+            };
+            if !is_empty {
+                rest.insert(name, value);
+            }
+        }
+        Ok(rest)
     }
 }
 

@@ -10,9 +10,11 @@ mod validate;
 
 pub use decode::decode;
 pub(crate) use decode::decode_elements;
-pub(crate) use decode::messages;
+pub(crate) use decode::{message, messages};
 pub use encode::{encode, encode_messages, encode_with};
 pub use reply::decode_reply;
+pub(crate) use reply::{read_usage, stop};
+pub(crate) use rules::Model;
 pub use stream::Stream;
 pub use validate::validate;
 

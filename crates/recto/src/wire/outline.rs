@@ -63,6 +63,8 @@ impl Outline<'_> {
         if !self.is_open {
             return None;
         }
+        let group = format!(r#"{{"functionDeclarations":[{definition}]}}"#);
+        let definition = if self.wire == Wire::Gemini { &group } else { definition };
         let Some(given) = self.tools_given else {
             let end = self.body.trim_end().strip_suffix('}')?.len();
             return Some((end..end, format!(r#","tools":[{definition}]"#)));
@@ -80,10 +82,18 @@ impl Outline<'_> {
     }
 
     fn read_behind(&self, before: &[&str], elements: &[&str]) -> Result<Decoded, Error> {
-        let decoded = self.wire.read_elements(elements, self.model.as_deref())?;
+        let model = self.model.as_deref();
+        let step = self.wire.step_before(before, elements);
+        if !step.is_empty() {
+            let known = self.wire.read_elements(step, model)?.entries.len();
+            let mut decoded = self.wire.read_elements(&[step, elements].concat(), model)?;
+            decoded.entries.drain(..known);
+            return Ok(decoded);
+        }
+        let decoded = self.wire.read_elements(elements, model)?;
         let mut needed = match self.wire {
             Wire::OpenaiResponses => opaque_calls(before, &decoded.entries),
-            Wire::OpenaiChat | Wire::Anthropic => Vec::new(),
+            Wire::OpenaiChat | Wire::Anthropic | Wire::Gemini | Wire::Ollama => Vec::new(),
         };
         if needed.is_empty() {
             return Ok(decoded);
@@ -116,13 +126,29 @@ impl Wire {
             "n",
             "store",
             "background",
+            // How a client of Gemini may spell where its instructions stand.
+            "system_instruction",
         ];
         // Almost every body has a list there. Anything else is looked at once more, to tell what it is.
         let (found, elements) = walk(body, Walk { names, list: Some(list) })
             .or_else(|_| walk(body, Walk { names, list: None }))
             .map_err(|error| Error::input(without_position(&error)).at(place_of(body, &error)))?;
-        let [messages, model, stream, tools, beside, session, previous, conversation, functions, n, store, background] =
-            found;
+        let [
+            messages,
+            model,
+            stream,
+            tools,
+            beside,
+            session,
+            previous,
+            conversation,
+            functions,
+            n,
+            store,
+            background,
+            other,
+        ] = found;
+        let beside = other.filter(|_| self == Wire::Gemini).or(beside);
         let source = Source { text: body };
         let elements = match (elements, messages) {
             (Some(elements), _) => elements.into_iter().map(RawValue::get).collect(),
@@ -130,15 +156,12 @@ impl Wire {
             (None, None) => Vec::new(),
         };
         let is_responses = self == Wire::OpenaiResponses;
-        let session = match self {
-            Wire::Anthropic => session.and_then(|raw| inner(raw, "user_id")),
-            Wire::OpenaiChat | Wire::OpenaiResponses => session,
-        };
+        let session = session.and_then(|raw| self.session_of(raw));
         let conversation = conversation.and_then(|raw| inner(raw, "id").or(Some(raw)));
         Ok(Outline {
-            model: model.map_or(Ok(None), |raw| model_of(&source, raw))?,
-            is_streaming: stream.is_some_and(|raw| raw.get() == "true"),
-            instructions: beside.filter(|_| self != Wire::OpenaiChat).and_then(given),
+            model: model.map_or(Ok(None), |raw| model_of(&source, raw))?.map(|model| self.bare(model)),
+            is_streaming: if self == Wire::Ollama { !is(stream, "false") } else { is(stream, "true") },
+            instructions: beside.filter(|_| !matches!(self, Wire::OpenaiChat | Wire::Ollama)).and_then(given),
             leading: elements.iter().take_while(|element| self.is_instruction(element)).count(),
             elements,
             tools: tools.and_then(given),
@@ -146,10 +169,10 @@ impl Wire {
             previous: previous.filter(|_| is_responses).and_then(text),
             held_by: conversation.filter(|_| is_responses).and_then(text),
             is_open: match self {
-                Wire::OpenaiChat => functions.and_then(given).is_none() && n.and_then(given).is_none_or(|n| n == "1"),
+                Wire::OpenaiChat => is_one_answer(functions, n),
                 // What the provider keeps, it would keep with calls that the client knows nothing of.
                 Wire::OpenaiResponses => is(store, "false") && !is(background, "true"),
-                Wire::Anthropic => true,
+                Wire::Anthropic | Wire::Gemini | Wire::Ollama => true,
             },
             tools_given: tools.map(RawValue::get),
             wire: self,
@@ -181,23 +204,25 @@ impl Wire {
     /// The name of the field that holds the messages.
     fn list(self) -> &'static str {
         match self {
-            Wire::OpenaiChat | Wire::Anthropic => "messages",
+            Wire::OpenaiChat | Wire::Anthropic | Wire::Ollama => "messages",
             Wire::OpenaiResponses => "input",
+            Wire::Gemini => "contents",
         }
     }
 
     /// The name of the field that holds instructions; one that nobody uses where they are messages.
     fn beside(self) -> &'static str {
         match self {
-            Wire::OpenaiChat | Wire::OpenaiResponses => "instructions",
+            Wire::OpenaiChat | Wire::OpenaiResponses | Wire::Ollama => "instructions",
             Wire::Anthropic => "system",
+            Wire::Gemini => "systemInstruction",
         }
     }
 
     /// The name of the field in which a client says which session it is.
     fn session(self) -> &'static str {
         match self {
-            Wire::OpenaiChat | Wire::OpenaiResponses => "prompt_cache_key",
+            Wire::OpenaiChat | Wire::OpenaiResponses | Wire::Gemini | Wire::Ollama => "prompt_cache_key",
             Wire::Anthropic => "metadata",
         }
     }
@@ -215,11 +240,45 @@ impl Wire {
     fn is_instruction(self, element: &str) -> bool {
         let Ok(([kind, role], _)) = walk(element, Walk { names: ["type", "role"], list: None }) else { return false };
         let is_message = match self {
-            Wire::OpenaiChat => true,
+            Wire::OpenaiChat | Wire::Ollama => true,
             Wire::OpenaiResponses => kind.and_then(text).is_none_or(|kind| kind == "message"),
-            Wire::Anthropic => false,
+            Wire::Anthropic | Wire::Gemini => false,
         };
         is_message && role.and_then(text).is_some_and(|role| role == "system" || role == "developer")
+    }
+}
+
+impl Wire {
+    /// The elements that say which calls the first results among these belong to, where results need no id.
+    fn step_before<'e, 'b>(self, before: &'e [&'b str], elements: &[&'b str]) -> &'e [&'b str] {
+        let Some(first) = elements.first() else { return &[] };
+        let is_result = |element: &&str| {
+            let found = walk(element, Walk { names: ["role"], list: None }).ok().and_then(|([role], _)| role);
+            found.and_then(text).is_some_and(|role| role.eq_ignore_ascii_case("tool"))
+        };
+        let length = match self {
+            Wire::Gemini if first.contains("functionResponse") || first.contains("function_response") => 1,
+            Wire::Ollama if is_result(first) => 1 + before.iter().rev().take_while(|it| is_result(it)).count(),
+            _ => 0,
+        };
+        &before[before.len().saturating_sub(length)..]
+    }
+
+    /// What a client says which session it is with, in the field that it says so in.
+    fn session_of(self, raw: &RawValue) -> Option<&RawValue> {
+        match self {
+            Wire::Anthropic => inner(raw, "user_id"),
+            Wire::OpenaiChat | Wire::OpenaiResponses => Some(raw),
+            Wire::Gemini | Wire::Ollama => None,
+        }
+    }
+
+    /// The name of a model without what one provider writes before it.
+    fn bare(self, model: Cow<'_, str>) -> Cow<'_, str> {
+        match model.strip_prefix("models/").filter(|_| self == Wire::Gemini) {
+            Some(bare) => Cow::Owned(bare.to_string()),
+            None => model,
+        }
     }
 }
 
@@ -259,6 +318,11 @@ fn unbind(entry: &mut Entry) {
         };
         entry.parts = entry.parts.iter().map(unbound).collect();
     }
+}
+
+/// Whether one answer is wanted, by somebody who knows of tools.
+fn is_one_answer(functions: Option<&RawValue>, n: Option<&RawValue>) -> bool {
+    functions.and_then(given).is_none() && n.and_then(given).is_none_or(|n| n == "1")
 }
 
 /// Whether a value is there, and is this.

@@ -12,9 +12,9 @@ use recto::{
     Compiled, Entry, Log, Policy, Reader, Request, Role, Span, Target, Tokenizer, Tokens, Wire, compile, plan,
 };
 use recto_testkit::fake;
-use recto_testkit::fake::{Incoming, Provider, Settings};
+use recto_testkit::fake::{Api, Incoming, Provider, Settings};
 use recto_testkit::mixed::{self, Dice};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
 const PAGES: usize = 20_000;
@@ -22,7 +22,7 @@ const PAGES_LONG: usize = 200_000;
 const TURNS: usize = 10;
 
 /// Models of every wire, with what is special about each.
-const MODELS: [(&str, Option<Wire>); 15] = [
+const MODELS: [(&str, Option<Wire>); 26] = [
     ("gpt-4o", None),
     ("gpt-4.1", None),
     ("gpt-5.4", Some(Wire::OpenaiChat)),
@@ -38,11 +38,28 @@ const MODELS: [(&str, Option<Wire>); 15] = [
     ("claude-opus-4-8", None),
     ("claude-haiku-4-5", None),
     ("claude-opus-4-6", None),
+    ("gemini-2.5-flash", None),
+    ("gemini-3.1-pro-preview", None),
+    ("gemini-3.8-flash", None),
+    ("gemini-4-argon", None),
+    ("qwen3", None),
+    ("gpt-oss", None),
+    ("gemini-3.5-flash", None),
+    ("llama-at-home", Some(Wire::Ollama)),
+    ("gpt-4o", Some(Wire::Ollama)),
+    ("claude-opus-5-5", Some(Wire::Gemini)),
+    ("mistral-at-home", Some(Wire::Ollama)),
 ];
+
+/// Models that somebody runs at home.
+const AT_HOME: [&str; 2] = ["qwen3", "gpt-oss"];
 
 fn target(dice: &mut Dice) -> Target {
     let (name, wire) = dice.pick(&MODELS);
-    let target = Target::named(name).unwrap_or_else(|| Target::unknown(name));
+    let target = match AT_HOME.contains(name) {
+        true => mixed::at_home(name),
+        false => Target::named(name).unwrap_or_else(|| Target::unknown(name)),
+    };
     let target = wire.map_or(target.clone(), |wire| target.over(wire));
     let window = *dice.pick(&[Some(Tokens(3_000)), Some(Tokens(8_000)), Some(Tokens(1_000_000)), None]);
     target.with_window(window)
@@ -130,7 +147,9 @@ impl Host {
             return;
         };
         let wire = self.target.wire;
-        let mut body = wire.encode(&compiled.page, &self.target);
+        let whole = Map::from_iter([("stream".to_string(), Value::Bool(false))]);
+        let fields = if wire == Wire::Ollama { whole } else { Map::new() };
+        let mut body = wire.encode_with(&compiled.page, &self.target, &fields);
         if self.careless {
             body = spoiled(&body);
         }
@@ -190,11 +209,7 @@ impl Host {
     }
 
     fn send(&mut self, body: &[u8], seen: &mut Seen) -> Option<Reply> {
-        let path = match self.target.wire {
-            Wire::OpenaiChat => "/v1/chat/completions",
-            Wire::OpenaiResponses => "/v1/responses",
-            Wire::Anthropic => "/v1/messages",
-        };
+        let path = Api::of(self.target.wire).path(&self.target.name, false);
         let mut reply = fake::Reply::default();
         let thinks = self.dice.chance(60) && self.target.wire != Wire::OpenaiChat;
         if thinks {
@@ -212,7 +227,7 @@ impl Host {
         }
         self.provider.push(reply);
         let headers = vec![("anthropic-version".to_string(), "2023-06-01".to_string())];
-        let request = Incoming { method: "POST".into(), path: path.into(), headers, body: body.to_vec() };
+        let request = Incoming { method: "POST".into(), path, headers, body: body.to_vec() };
         let answer = self.provider.answer(&request);
         if answer.status != 200 {
             let text = String::from_utf8_lossy(body);
@@ -271,11 +286,14 @@ fn same_again(body: &[u8], page: &Page, target: &Target, seen: &mut Seen) {
 /// A body with one result taken out.
 fn spoiled(body: &[u8]) -> Vec<u8> {
     let mut value: Value = serde_json::from_slice(body).expect("a body is JSON");
-    let list = if value["input"].is_array() { &mut value["input"] } else { &mut value["messages"] };
+    let name = ["input", "contents"].into_iter().find(|name| value[*name].is_array()).unwrap_or("messages");
+    let list = &mut value[name];
     let list = list.as_array_mut().expect("a body has messages");
     let holds = |it: &Value| {
         let text = it.to_string();
-        ["\"tool_call_id\"", "\"function_call_output\"", "\"tool_result\""].iter().any(|word| text.contains(word))
+        ["\"tool_call_id\"", "\"function_call_output\"", "\"tool_result\"", "\"functionResponse\""]
+            .iter()
+            .any(|word| text.contains(word))
     };
     if let Some(at) = list.iter().position(holds) {
         list.remove(at);
@@ -314,7 +332,7 @@ fn no_page_is_refused_by_a_strict_provider() {
     let seen = live(pages, false);
     println!("pages {:?}, sealed reasoning that went back {:?}, overflows {}", seen.pages, seen.sealed, seen.overflows);
     assert!(seen.refused.is_empty(), "{}", seen.refused.join("\n\n"));
-    for wire in [Wire::Anthropic, Wire::OpenaiResponses] {
+    for wire in [Wire::Anthropic, Wire::OpenaiResponses, Wire::Gemini] {
         let sealed = seen.sealed.get(wire.name()).copied().unwrap_or_default();
         assert!(sealed > pages / 10, "{wire}: only {sealed} pieces of sealed reasoning went back");
     }

@@ -392,7 +392,7 @@ fn mistakes_are_named_with_their_place() {
         ),
         (
             "{\"messages\":[{\"role\":\"user\",\"content\":[\n{\"text\":\"\"}]}]}",
-            "line 2, column 1: messages.0.content.0: a block without \"type\"",
+            "line 2, column 1: messages.0.content.0 has no \"type\"",
         ),
         (
             "{\"messages\":[{\"role\":\"assistant\",\"content\":[{\"type\":\"tool_use\",\"id\":1}]}]}",
@@ -400,9 +400,12 @@ fn mistakes_are_named_with_their_place() {
         ),
         (
             "{\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"tool_result\"}]}]}",
-            "a block without \"tool_use_id\"",
+            "messages.0.content.0 has no \"tool_use_id\"",
         ),
-        ("{\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"image\"}]}]}", "a block without \"source\""),
+        (
+            "{\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"image\"}]}]}",
+            "messages.0.content.0 has no \"source\"",
+        ),
         ("{\"system\":3}", "line 1, column 11: system is neither a string nor a list of text blocks"),
         ("{\"system\":[{\"type\":\"image\"}]}", "system.0: no text block"),
         ("{\"model\":\n3}", "line 2, column 1: model: invalid type"),

@@ -1,13 +1,16 @@
 //! What was said is known again however a client spells it, and anything else is not.
 
+mod respell;
+
 use recto::chain::{Chain, atoms};
 use recto::digest::Digest;
 use recto::entry::{Arguments, Call, Part, Piece, Role};
 use recto::tool::Tools;
-use recto::wire::sse;
+use recto::wire::{ndjson, sse};
 use recto::{Entry, Log, Policy, Reader, Request, Target, Tokenizer, Wire, compile_once};
 use recto_testkit::fake::{self, Incoming, Provider, Settings};
 use recto_testkit::mixed::{self, Dice};
+use respell::respelled;
 use serde_json::{Value, json};
 
 /// How many bodies of each wire are made.
@@ -18,11 +21,35 @@ pub(super) fn model(wire: Wire) -> &'static str {
         Wire::OpenaiChat => "gpt-4o",
         Wire::OpenaiResponses => "gpt-6-sol",
         Wire::Anthropic => "claude-opus-5-5",
+        Wire::Gemini => "gemini-3.1-pro-preview",
+        Wire::Ollama => "qwen3",
     }
 }
 
+pub(super) fn target(wire: Wire) -> Target {
+    Target::named(model(wire)).unwrap_or_else(|| mixed::at_home(model(wire))).with_window(None)
+}
+
+/// The events of a streamed answer, or its lines, however its bytes are cut.
+pub(super) fn events<'b>(wire: Wire, pieces: impl Iterator<Item = &'b [u8]>) -> Vec<String> {
+    let (mut events, mut lines) = (sse::Reader::default(), ndjson::Reader::default());
+    let mut all = Vec::new();
+    for bytes in pieces {
+        match wire {
+            Wire::Ollama => all.extend(lines.push(bytes).unwrap()),
+            _ => all.extend(events.push(bytes).unwrap().into_iter().map(|event| event.data)),
+        }
+    }
+    all.extend(lines.finish());
+    all
+}
+
 pub(super) fn list(wire: Wire) -> &'static str {
-    if wire == Wire::OpenaiResponses { "input" } else { "messages" }
+    match wire {
+        Wire::OpenaiResponses => "input",
+        Wire::Gemini => "contents",
+        Wire::OpenaiChat | Wire::Anthropic | Wire::Ollama => "messages",
+    }
 }
 
 /// The body of these entries, as a client might write it.
@@ -31,8 +58,7 @@ pub(super) fn written(wire: Wire, entries: impl IntoIterator<Item = Entry>, tool
     for entry in entries {
         log.append(entry).unwrap();
     }
-    let (reader, policy, target) =
-        (Reader::new("main"), Policy::none(), Target::named(model(wire)).unwrap().with_window(None));
+    let (reader, policy, target) = (Reader::new("main"), Policy::none(), target(wire));
     let page = compile_once(&Request { tools, ..Request::new(&log, &reader, &policy, &target) }).unwrap().page;
     String::from_utf8(wire.encode(&page, &target)).unwrap()
 }
@@ -62,146 +88,6 @@ pub(super) fn said(entries: &[Entry]) -> Vec<Digest> {
 
 fn chain(entries: &[Entry]) -> Chain {
     entries.iter().flat_map(atoms).fold(Chain::default(), Chain::then)
-}
-
-/// Writes JSON with its keys in any order and space in any place; numbers in arguments are spelled anew.
-fn shuffled(value: &Value, dice: &mut Dice, is_argument: bool) -> String {
-    let space = *dice.pick(&["", "", " ", "\n\t"]);
-    match value {
-        Value::Array(list) => {
-            let list: Vec<String> = list.iter().map(|it| shuffled(it, dice, is_argument)).collect();
-            format!("[{space}{}{space}]", list.join(&format!("{space},")))
-        }
-        Value::Object(fields) => {
-            let mut written: Vec<String> = Vec::new();
-            for (name, value) in fields {
-                let value = shuffled(value, dice, is_argument || name == "input");
-                let at = dice.below(written.len() + 1);
-                written.insert(at, format!("{}{space}:{value}", Value::from(name.as_str())));
-            }
-            format!("{{{space}{}{space}}}", written.join(&format!(",{space}")))
-        }
-        Value::Number(number) if is_argument && number.is_i64() => format!("{number}{}", dice.pick(&["", ".0", "e0"])),
-        other => other.to_string(),
-    }
-}
-
-/// Spells the arguments of a call anew, if they are JSON.
-fn respell_arguments(arguments: &mut Value, dice: &mut Dice) {
-    let parsed = arguments.as_str().and_then(|text| serde_json::from_str::<Value>(text).ok());
-    if let Some(parsed) = parsed {
-        *arguments = shuffled(&parsed, dice, true).into();
-    }
-}
-
-/// Spells a content as a string or as a list, with marks, blanks and fields of the client's own.
-fn respell_content(content: &mut Value, kind: &str, mark: &str, dice: &mut Dice) {
-    let only =
-        content.as_array().filter(|list| list.len() == 1 && list[0]["type"] == kind).map(|list| &list[0]["text"]);
-    match (&*content, only) {
-        (Value::String(text), _) if dice.chance(50) => *content = json!([{"type": kind, "text": text}]),
-        (Value::String(text), _) => *content = format!("{text}\n").into(),
-        (_, Some(text)) if dice.chance(50) => *content = text.clone(),
-        _ => {}
-    }
-    let Value::Array(parts) = content else { return };
-    for part in parts.iter_mut().filter_map(Value::as_object_mut) {
-        part.remove(mark);
-        if part["type"] == kind && dice.chance(50) {
-            part.insert(mark.into(), json!({"type": "ephemeral"}));
-            part.insert("x_own".into(), json!([1]));
-        }
-    }
-    if dice.chance(30) {
-        parts.push(json!({"type": kind, "text": " \n"}));
-    }
-}
-
-fn respell_chat(mut message: Value, dice: &mut Dice) -> Vec<Value> {
-    let fields = message.as_object_mut().unwrap();
-    fields.remove("reasoning_content");
-    fields.insert("x_own".into(), json!({"a": 1}));
-    for call in fields.get_mut("tool_calls").and_then(Value::as_array_mut).into_iter().flatten() {
-        respell_arguments(&mut call["function"]["arguments"], dice);
-    }
-    if let Some(content) = fields.get_mut("content") {
-        respell_content(content, "text", "cache_control", dice);
-    }
-    if dice.chance(50) && message.get("tool_calls").is_some() && message["content"].is_string() {
-        let text = json!({"role": "assistant", "content": message["content"].take()});
-        return vec![text, message];
-    }
-    split(message, dice)
-}
-
-/// One message as two of the same role, where it has several parts.
-fn split(mut message: Value, dice: &mut Dice) -> Vec<Value> {
-    let has_several = message["content"].as_array().is_some_and(|parts| parts.len() > 1);
-    let is_whole = !has_several || dice.chance(50);
-    if is_whole || message["role"] == "tool" || message.get("tool_calls").is_some() {
-        return vec![message];
-    }
-    let mut second = message.clone();
-    let parts = message["content"].as_array_mut().unwrap();
-    second["content"] = parts.split_off(1 + dice.below(parts.len() - 1)).into();
-    vec![message, second]
-}
-
-fn respell_anthropic(mut message: Value, dice: &mut Dice) -> Vec<Value> {
-    respell_content(&mut message["content"], "text", "cache_control", dice);
-    if let Value::Array(blocks) = &mut message["content"] {
-        let is_thought = |block: &Value| block["type"].as_str().is_some_and(|kind| kind.ends_with("thinking"));
-        blocks.retain(|block| !is_thought(block));
-        for block in blocks.iter_mut().filter(|block| block["type"] == "tool_result") {
-            let fields = block.as_object_mut().unwrap();
-            if let Some(content) = fields.get_mut("content") {
-                respell_content(content, "text", "cache_control", dice);
-            }
-            fields.entry("is_error").or_insert(false.into());
-            fields.insert("cache_control".into(), Value::Null);
-        }
-    }
-    split(message, dice)
-}
-
-fn respell_responses(mut item: Value, dice: &mut Dice) -> Vec<Value> {
-    let fields = item.as_object_mut().unwrap();
-    if fields.get("type").is_some_and(|kind| kind == "reasoning") {
-        return Vec::new();
-    }
-    for name in ["id", "status"] {
-        fields.remove(name);
-        if dice.chance(50) {
-            fields.insert(name.into(), "completed".into());
-        }
-    }
-    if let Some(arguments) = fields.get_mut("arguments") {
-        respell_arguments(arguments, dice);
-    }
-    let kind = if fields.get("role").is_some_and(|role| role == "assistant") { "output_text" } else { "input_text" };
-    let content = if fields.contains_key("output") { "output" } else { "content" };
-    if let Some(content) = fields.get_mut(content) {
-        respell_content(content, kind, "prompt_cache_breakpoint", dice);
-    }
-    if fields.contains_key("role") && dice.chance(50) {
-        fields.remove("type");
-    }
-    split(item, dice)
-}
-
-fn respelled(wire: Wire, body: &str, dice: &mut Dice) -> String {
-    let mut body: Value = serde_json::from_str(body).unwrap();
-    let elements = body[list(wire)].as_array_mut().unwrap();
-    let respell = match wire {
-        Wire::OpenaiChat => respell_chat,
-        Wire::OpenaiResponses => respell_responses,
-        Wire::Anthropic => respell_anthropic,
-    };
-    *elements = std::mem::take(elements).into_iter().flat_map(|element| respell(element, dice)).collect();
-    if let Some(system) = body.get_mut("system") {
-        respell_content(system, "text", "cache_control", dice);
-    }
-    shuffled(&body, dice, false)
 }
 
 #[test]
@@ -496,26 +382,25 @@ fn sent_back(wire: Wire, reply: &Value) -> Vec<Value> {
         Wire::OpenaiChat => vec![reply["choices"][0]["message"].clone()],
         Wire::OpenaiResponses => reply["output"].as_array().unwrap().clone(),
         Wire::Anthropic => vec![json!({"role": "assistant", "content": reply["content"]})],
+        Wire::Gemini => vec![reply["candidates"][0]["content"].clone()],
+        Wire::Ollama => vec![reply["message"].clone()],
     }
 }
 
-fn asked(wire: Wire, provider: &mut Provider, body: &Value, reply: fake::Reply) -> String {
-    let path = match wire {
-        Wire::OpenaiChat => "/v1/chat/completions",
-        Wire::OpenaiResponses => "/v1/responses",
-        Wire::Anthropic => "/v1/messages",
-    };
+fn asked(wire: Wire, provider: &mut Provider, body: &Value, reply: fake::Reply, streams: bool) -> String {
+    let (api, mut body) = (fake::Api::of(wire), body.clone());
+    api.ask_for(&mut body, streams);
     provider.push(reply);
-    let answer = provider.answer(&Incoming::post(path, body));
+    let answer = provider.answer(&Incoming::post(&api.path(model(wire), streams), &body));
     assert_eq!(answer.status, 200, "{}", answer.text());
     answer.text()
 }
 
 /// The reply as it was streamed.
 fn streamed(wire: Wire, text: &str) -> Entry {
-    let (mut reader, mut stream) = (sse::Reader::default(), wire.stream());
-    for event in reader.push(text.as_bytes()).unwrap() {
-        stream.event(&event.data).unwrap();
+    let mut stream = wire.stream();
+    for event in events(wire, [text.as_bytes()].into_iter()) {
+        stream.event(&event).unwrap();
     }
     stream.finish().unwrap().entry
 }
@@ -532,10 +417,8 @@ fn a_reply_is_known_when_it_comes_back() {
         let (mut provider, mut other) = (Provider::new(Settings::default()), Provider::new(Settings::default()));
         let mut body: Value = serde_json::from_str(&written(wire, [Entry::user("Look.")], None)).unwrap();
         for turn in 0..4 {
-            let whole = asked(wire, &mut provider, &body, replies(turn));
-            let mut streaming = body.clone();
-            streaming["stream"] = true.into();
-            let stream = streamed(wire, &asked(wire, &mut other, &streaming, replies(turn)));
+            let whole = asked(wire, &mut provider, &body, replies(turn), false);
+            let stream = streamed(wire, &asked(wire, &mut other, &body, replies(turn), true));
             let reply = wire.decode_reply(&whole).unwrap().entry;
             assert_eq!(said(std::slice::from_ref(&reply)), said(std::slice::from_ref(&stream)), "{wire}, turn {turn}");
 
@@ -560,9 +443,13 @@ fn answers(wire: Wire, reply: &Entry) -> Vec<Value> {
         Wire::OpenaiChat => json!({"role": "tool", "tool_call_id": id, "content": "found"}),
         Wire::OpenaiResponses => json!({"type": "function_call_output", "call_id": id, "output": "found"}),
         Wire::Anthropic => json!({"type": "tool_result", "tool_use_id": id, "content": "found"}),
+        Wire::Gemini => json!({"functionResponse": {"id": id, "name": "look", "response": {"output": "found"}}}),
+        Wire::Ollama => json!({"role": "tool", "tool_name": "look", "tool_call_id": id, "content": "found"}),
     };
     let results: Vec<Value> = ids.iter().map(result).collect();
     match (wire, results.is_empty()) {
+        (Wire::Gemini, true) => vec![json!({"role": "user", "parts": [{"text": "Go on."}]})],
+        (Wire::Gemini, false) => vec![json!({"role": "user", "parts": results})],
         (_, true) => vec![json!({"role": "user", "content": "Go on."})],
         (Wire::Anthropic, false) => vec![json!({"role": "user", "content": results})],
         (_, false) => results,

@@ -74,6 +74,15 @@ fn cannot_fit(overflow: &Overflow) -> bool {
     beside + overflow.protected > overflow.window && overflow.over > Tokens(0)
 }
 
+/// Walks a conversation in a small window under both policies.
+pub(super) fn keeps_the_laws(name: &str, conversation: &Conversation, window: u64) {
+    let log = log(conversation);
+    for policy in policies() {
+        let (pages, overflows) = walk(name, &log, &policy, &Target::eval().with_window(Some(Tokens(window))));
+        assert!(pages > overflows, "{name} in {window}: {pages} pages, {overflows} that don't fit");
+    }
+}
+
 #[test]
 fn the_longest_conversations_compile_at_every_turn_in_every_window() {
     let Some(mut all) = conversations("every turn of the ten longest conversations") else { return };

@@ -31,14 +31,6 @@ fn fragments(list: impl IntoIterator<Item = Fragment>) -> Fragments {
     Fragments::counted(list, &Tokenizer::Bytes4).unwrap()
 }
 
-fn path(wire: Wire) -> &'static str {
-    match wire {
-        Wire::OpenaiChat => "/v1/chat/completions",
-        Wire::OpenaiResponses => "/v1/responses",
-        Wire::Anthropic => "/v1/messages",
-    }
-}
-
 /// A host that talks to a provider, call by call.
 struct Host {
     provider: Provider,
@@ -81,11 +73,15 @@ impl Host {
     /// Sends a body; what is refused is the test's failure.
     #[track_caller]
     fn send(&mut self, page: &Page, reply: fake::Reply) -> Reply {
-        let body = self.target.wire.encode(page, &self.target);
-        assert_eq!(self.target.wire.validate(&body), []);
+        let wire = self.target.wire;
+        let whole = serde_json::Map::from_iter([("stream".to_string(), Value::Bool(false))]);
+        let fields = if wire == Wire::Ollama { whole } else { serde_json::Map::new() };
+        let body = wire.encode_with(page, &self.target, &fields);
+        assert_eq!(wire.validate(&body), []);
         self.provider.push(reply);
         let headers = vec![("anthropic-version".to_string(), "2023-06-01".to_string())];
-        let request = Incoming { method: "POST".into(), path: path(self.target.wire).into(), headers, body };
+        let request =
+            Incoming { method: "POST".into(), path: fake::Api::of(wire).path(&self.target.name, false), headers, body };
         let answer = self.provider.answer(&request);
         assert_eq!(answer.status, 200, "{}\n{}", answer.text(), String::from_utf8_lossy(&request.body));
         self.target.wire.decode_reply(&answer.text()).unwrap()
@@ -342,10 +338,14 @@ fn x26_what_would_not_fit_is_cut_even_then_and_said() {
 #[test]
 fn a_provider_switched_on_the_way_gets_a_valid_body_and_the_receipt_names_what_stays_behind() {
     let mut host = thinker("claude-opus-5-5", Policy::none());
-    for (model, behind) in
-        [("gpt-6-sol", vec![1, 3, 5, 7]), ("gpt-4o", vec![1, 3, 5, 7, 9]), ("claude-opus-5-5", vec![])]
-    {
-        host.target = Target::named(model).unwrap();
+    for (model, behind) in [
+        ("gpt-6-sol", vec![1, 3, 5, 7]),
+        ("gpt-4o", vec![1, 3, 5, 7, 9]),
+        ("gemini-3.8-flash", vec![1, 3, 5, 7, 9]),
+        ("qwen3", vec![]),
+        ("claude-opus-5-5", vec![]),
+    ] {
+        host.target = Target::named(model).unwrap_or_else(|| recto_testkit::mixed::at_home(model));
         let (compiled, _) = host.turn(Some("and now?"), thinking("now"), "");
         for seq in behind {
             let row = compiled.receipt.fate(Seq(seq)).unwrap();
@@ -364,7 +364,8 @@ fn a_provider_switched_on_the_way_gets_a_valid_body_and_the_receipt_names_what_s
 #[test]
 fn the_receipt_predicts_what_the_cache_reads_and_writes() {
     let long = "a line of instructions that goes on for a while\n".repeat(400);
-    for model in ["claude-opus-5-5", "claude-haiku-4-5", "gpt-5.6-sol", "gpt-5.5", "gpt-5.2", "gpt-4o"] {
+    let models = ["claude-opus-5-5", "claude-haiku-4-5", "gpt-5.6-sol", "gpt-5.5", "gpt-5.2", "gpt-4o"];
+    for model in models.into_iter().chain(["gemini-2.5-flash", "gemini-3.8-flash"]) {
         let mut host = Host::new(Target::named(model).unwrap(), Policy::none());
         // The fake counts as the log does, so that predictions can be compared to the token.
         host.target.calibration = recto::calibration::Calibration::exact();
@@ -440,6 +441,7 @@ fn a_contexts_response_format_is_asked_for_on_every_wire() {
         ("gpt-4o", "/response_format/json_schema/schema"),
         ("gpt-6-sol", "/text/format/schema"),
         ("claude-opus-5-5", "/output_config/format/schema"),
+        ("gemini-3.8-flash", "/generationConfig/responseJsonSchema"),
     ] {
         assert_eq!(asked(model, at, &format).0, Some(schema.clone()), "{model}");
     }
@@ -458,7 +460,8 @@ fn what_a_format_has_no_place_for_is_counted() {
     let conversation = recto::transcript::Conversation { entries, ..Default::default() };
     let session = recto::transcript::Session { id: "s".into(), folder: "/".into(), at: recto::entry::Millis(0) };
     let target = Target::named("gpt-4o").unwrap();
-    for format in [Format::ClaudeCode, Format::Codex, Format::Wire(Wire::OpenaiChat), Format::Wire(Wire::Anthropic)] {
+    let wires = [Wire::OpenaiChat, Wire::Anthropic, Wire::Gemini].map(Format::Wire);
+    for format in [Format::ClaudeCode, Format::Codex].into_iter().chain(wires) {
         let told = format.write(conversation.clone(), &target, &session).unwrap().left_out.join("; ");
         let words = match format {
             Format::Wire(_) => ["reasoning", "no call nobody"],

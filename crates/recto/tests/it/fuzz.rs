@@ -1,12 +1,12 @@
 //! Every reader of foreign bytes, fed with damaged ones: no panic, and whatever is read can be made into a valid page.
 
+use crate::others;
 use recto::entry::Millis;
 use recto::format::ResponseFormat;
 use recto::target::Catalogue;
 use recto::tool::{Tool, Tools};
-use recto::wire::sse;
 use recto::{Entry, Log, Policy, Reader, Request, Target, Tokenizer, Wire, compile_once, transcript};
-use recto_testkit::fake::{Incoming, Provider, Reply, Settings};
+use recto_testkit::fake::{Api, Incoming, Provider, Reply, Settings};
 use recto_testkit::mixed::{self, Dice};
 use serde_json::{Value, json};
 
@@ -19,7 +19,7 @@ fn tries() -> u64 {
 }
 
 /// Pieces that decoders have reason to stumble over.
-const PIECES: [&str; 22] = [
+const PIECES: [&str; 24] = [
     "null",
     "true",
     "-1",
@@ -42,6 +42,8 @@ const PIECES: [&str; 22] = [
     "99999999999999999999",
     "tool_result",
     "\"parentUuid\":null",
+    "attachment://x",
+    "\"parentId\":\"1\"",
 ];
 
 /// Damages a text in a few places.
@@ -86,9 +88,9 @@ fn usable(entries: Vec<Entry>, tools: Vec<recto::entry::Text>, dice: &mut Dice) 
             return;
         }
     }
-    let name = *dice.pick(&["gpt-4o", "gpt-6-sol", "claude-opus-5-5", "claude-haiku-4-5"]);
-    let (reader, policy, target) =
-        (Reader::new("main"), Policy::none(), Target::named(name).unwrap().with_window(None));
+    let name = *dice.pick(&["gpt-4o", "gpt-6-sol", "claude-opus-5-5", "claude-haiku-4-5", "gemini-3.8-flash", "qwen3"]);
+    let target = Target::named(name).unwrap_or_else(|| mixed::at_home(name)).with_window(None);
+    let (reader, policy) = (Reader::new("main"), Policy::none());
     let tools = Tools::counted(tools, &Tokenizer::Chars4);
     let is_good = |tool: &Tool| tool.function.is_some();
     let tools = Some(&tools).filter(|tools| !tools.list().is_empty() && tools.list().iter().all(is_good));
@@ -108,12 +110,7 @@ fn usable(entries: Vec<Entry>, tools: Vec<recto::entry::Text>, dice: &mut Dice) 
 
 /// Bodies, whole replies and streams of a wire, from a provider that speaks it.
 fn seeds(wire: Wire) -> (Vec<String>, Vec<String>, Vec<String>) {
-    let (path, model) = match wire {
-        Wire::OpenaiChat => ("/v1/chat/completions", "gpt-4o"),
-        Wire::OpenaiResponses => ("/v1/responses", "gpt-6-sol"),
-        Wire::Anthropic => ("/v1/messages", "claude-opus-5-5"),
-    };
-    let (mut dice, target) = (Dice::new(7), Target::named(model).unwrap().with_window(None));
+    let (mut dice, target) = (Dice::new(7), crate::chain::target(wire));
     let (mut bodies, mut replies, mut streams) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..12 {
         let mut log = Log::counted_by(Tokenizer::Chars4);
@@ -128,11 +125,11 @@ fn seeds(wire: Wire) -> (Vec<String>, Vec<String>, Vec<String>) {
         let body = String::from_utf8(wire.encode(&page, &target)).unwrap();
         for stream in [false, true] {
             let mut value: Value = serde_json::from_str(&body).unwrap();
-            value["stream"] = json!(stream);
+            Api::of(wire).ask_for(&mut value, stream);
             let mut provider = Provider::new(Settings::default());
             let reply = Reply::default().thinking("hm").text("I look, \u{e4}h.").call("look", "{\"a\":[1,2]}");
             provider.push(reply);
-            let answer = provider.answer(&Incoming::post(path, &value));
+            let answer = provider.answer(&Incoming::post(&Api::of(wire).path(&target.name, stream), &value));
             assert_eq!(answer.status, 200, "{}", answer.text());
             if stream { streams.push(answer.text()) } else { replies.push(answer.text()) }
         }
@@ -142,13 +139,11 @@ fn seeds(wire: Wire) -> (Vec<String>, Vec<String>, Vec<String>) {
 }
 
 fn read_stream(wire: Wire, text: &str, dice: &mut Dice) {
-    let (mut reader, mut stream) = (sse::Reader::default(), wire.stream());
+    let mut stream = wire.stream();
     let size = 1 + dice.below(100);
-    for bytes in text.as_bytes().chunks(size) {
-        for event in reader.push(bytes).expect("it is short") {
-            if stream.event(&event.data).is_err() {
-                break;
-            }
+    for event in crate::chain::events(wire, text.as_bytes().chunks(size)) {
+        if stream.event(&event).is_err() {
+            break;
         }
     }
     if let Ok(reply) = stream.finish() {
@@ -185,6 +180,16 @@ fn responses_survives_damage() {
 }
 
 #[test]
+fn gemini_survives_damage() {
+    wire_survives(Wire::Gemini);
+}
+
+#[test]
+fn ollama_survives_damage() {
+    wire_survives(Wire::Ollama);
+}
+
+#[test]
 fn anthropic_survives_damage() {
     wire_survives(Wire::Anthropic);
 }
@@ -214,10 +219,36 @@ fn transcripts() -> Vec<String> {
     seeds
 }
 
+/// What other programs leave behind that we write nothing for.
+fn of_others() -> Vec<String> {
+    let log: Value = serde_json::from_str(others::INSPECT).unwrap();
+    let samples: Vec<Value> = log["samples"].as_array().unwrap().iter().map(without_events).collect();
+    let log =
+        json!({"version": 2, "status": "success", "eval": {"model": "anthropic/claude-opus-5-5"}, "samples": samples});
+    let own = [others::trajectory(), others::trajectory_in_words(), others::results(), crate::pi::session()];
+    own.into_iter().chain([log.to_string(), samples[0].to_string()]).collect()
+}
+
+/// A sample of which everything is read, so that damage hits what is.
+fn without_events(sample: &Value) -> Value {
+    let mut sample = sample.clone();
+    let unread = ["events", "events_data", "output", "model_usage"];
+    sample.as_object_mut().unwrap().retain(|name, _| !unread.contains(&name.as_str()));
+    sample
+}
+
 #[test]
 fn transcripts_survive_damage() {
-    let (seeds, mut dice) = (transcripts(), Dice::new(5));
-    for seed in &seeds {
+    survive_damage(&transcripts(), Dice::new(5));
+}
+
+#[test]
+fn what_benchmarks_and_pi_leave_behind_survives_damage() {
+    survive_damage(&of_others(), Dice::new(17));
+}
+
+fn survive_damage(seeds: &[String], mut dice: Dice) {
+    for seed in seeds {
         let read = transcript::read(seed).unwrap_or_else(|error| panic!("{error}\n{seed}"));
         assert!(read.iter().any(|it| !it.entries.is_empty()), "{seed}");
     }

@@ -2,7 +2,7 @@
 
 use recto::receipt::Fate;
 use recto::transcript::{self, Conversation};
-use recto::{Log, Policy, Reader, Request, Role, Target, Tokenizer, Wire, compile_once};
+use recto::{Log, Policy, Reader, Request, Role, Target, Tokenizer, compile_once};
 use recto_testkit::fake::{self, Api};
 use recto_testkit::shared;
 use std::path::{Path, PathBuf};
@@ -31,12 +31,7 @@ fn compiles_for(conversation: &Conversation, model: &str, name: &str) -> usize {
         let compiled = compile_once(&Request::new(&log, &reader, &policy, &target)).unwrap();
         let body = target.wire.encode(&compiled.page, &target);
         assert_eq!(target.wire.validate(&body), [], "{name} for {model}");
-        let api = match target.wire {
-            Wire::OpenaiChat => Api::Chat,
-            Wire::OpenaiResponses => Api::Responses,
-            Wire::Anthropic => Api::Messages,
-        };
-        fake::check(api, &body).unwrap_or_else(|refusal| panic!("{name} for {model}: {refusal:?}"));
+        fake::check(Api::of(target.wire), &body).unwrap_or_else(|refusal| panic!("{name} for {model}: {refusal:?}"));
         let rows = compiled.receipt.fates.iter();
         left_behind += rows
             .filter(|row| {
@@ -55,7 +50,7 @@ fn sessions_of_claude_code_compile_for_every_wire() {
     let (mut seen, mut left_behind) = (0, 0);
     for file in files(&folder) {
         for conversation in conversations(&file) {
-            for model in ["gpt-4o", "gpt-6-sol", "claude-opus-5-5", "claude-opus-4-8"] {
+            for model in ["gpt-4o", "gpt-6-sol", "claude-opus-5-5", "claude-opus-4-8", "gemini-3.8-flash"] {
                 left_behind += compiles_for(&conversation, model, &file.display().to_string());
             }
             seen += 1;

@@ -2,6 +2,7 @@
 #![cfg(test)]
 
 mod accepted;
+mod across;
 mod anthropic;
 mod blocks;
 mod calibration;
@@ -24,6 +25,7 @@ mod folds;
 mod forging;
 mod frontier;
 mod fuzz;
+mod gemini;
 mod journeys;
 mod golden;
 mod hidden;
@@ -37,10 +39,13 @@ mod memory;
 mod mj_doc;
 mod nexus;
 mod notes;
+mod ollama;
 mod outline;
+mod others;
 mod partial;
 mod passes;
 mod pays;
+mod pi;
 mod plan;
 mod policies;
 mod python_types;
@@ -56,4 +61,5 @@ mod targets;
 mod tidy;
 mod tokens;
 mod tool_use;
+mod twins;
 mod wire;

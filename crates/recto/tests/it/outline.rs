@@ -20,11 +20,15 @@ fn agrees(wire: Wire, body: &str) {
     let outline = wire.outline(body).unwrap_or_else(|error| panic!("{error}\n{body}"));
     assert_eq!(outline.model.as_deref(), decoded.model.as_deref(), "{body}");
     let tools: Vec<&RawValue> = outline.tools.map(|raw| serde_json::from_str(raw).unwrap()).unwrap_or_default();
-    assert_eq!(tools.len(), decoded.tools.len(), "{body}");
+    // Functions come in groups there.
+    assert!(tools.len() == decoded.tools.len() || wire == Wire::Gemini, "{body}");
     let extra = |name: &str| decoded.extra.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
-    let is_streaming = decoded.extra.get("stream") == Some(&Value::Bool(true));
+    let is_streaming = match wire {
+        Wire::Ollama => decoded.extra.get("stream") != Some(&Value::Bool(false)),
+        _ => decoded.extra.get("stream") == Some(&Value::Bool(true)),
+    };
     assert_eq!(outline.is_streaming, is_streaming, "{body}");
-    if wire != Wire::Anthropic {
+    if matches!(wire, Wire::OpenaiChat | Wire::OpenaiResponses) {
         assert_eq!(outline.session.as_deref(), extra("prompt_cache_key"), "{body}");
     }
     if wire == Wire::OpenaiResponses {
@@ -56,7 +60,7 @@ fn an_outline_agrees_with_the_body_decoded() {
             let value: Value = serde_json::from_str(&body).unwrap();
             let elements: Vec<Value> = outline.elements.iter().map(|raw| serde_json::from_str(raw).unwrap()).collect();
             assert_eq!(value[list(wire)], Value::from(elements));
-            assert_eq!(outline.model.as_deref(), Some(model(wire)));
+            assert_eq!(outline.model.as_deref(), Some(model(wire)).filter(|_| wire != Wire::Gemini));
             let at = dice.below(outline.elements.len() + 1);
             assert_eq!(said(&read(wire, &body, at)), said(&read(wire, &body, 0)), "{wire}, seed {seed}, at {at}");
         }
@@ -80,11 +84,13 @@ fn of_a_field_given_twice_the_last_counts() {
     let message = r#"{"role":"user","content":"a"}"#;
     for wire in Wire::ALL {
         let list = list(wire);
+        // Gemini knows no other.
+        let second = if wire == Wire::Gemini { "model" } else { "system" };
         for body in [
             format!(r#"{{"{list}":[],"model":"a","{list}":[{message}],"model":"b"}}"#),
             format!(r#"{{"{list}":[{message}],"{list}":[]}}"#),
             format!(r#"{{"{list}":7,"{list}":[{message}],"stream":false,"stream":true}}"#),
-            format!(r#"{{"{list}":[{{"role":"user","role":"system","content":"a"}}]}}"#),
+            format!(r#"{{"{list}":[{{"role":"user","role":"{second}","content":"a"}}]}}"#),
             format!(r#"{{"\u00{:02x}{}":[{message}],"m\u006fdel":"\u0061\ud800"}}"#, list.as_bytes()[0], &list[1..]),
             format!(r#"{{"\ud800":1,"{list}":[{{"role":"user","content":"\ud800"}}],"prompt_cache_key":"\udc00x"}}"#),
             format!(r#" {{ "{list}" : [ {message} , {message} ] , "model" : null , "tools" : null }} "#),
@@ -119,6 +125,10 @@ fn marks_of_sessions_and_of_the_provider_are_found() {
         openai_responses: None None Some("conv_2") None
         anthropic: Some("u\n") None None Some("[]")
         anthropic: None None None None
+        gemini: None None None None
+        gemini: None None None None
+        ollama: None None None None
+        ollama: None None None None
     "#]]
     .assert_eq(&rows.concat());
 }
@@ -131,7 +141,7 @@ fn leading_instructions_are_counted() {
     };
     let of = |role: &str| json!({"role": role, "content": "a"});
     let roles = json!([of("system"), of("developer"), of("user"), of("system")]);
-    assert_eq!(Wire::ALL.map(|wire| leading(wire, roles.clone())), [2, 2, 0]);
+    assert_eq!(Wire::ALL.map(|wire| leading(wire, roles.clone())), [2, 2, 0, 0, 2]);
     let items =
         json!([{"type": "message", "role": "developer", "content": []}, {"type": "reasoning", "role": "system"}]);
     assert_eq!(leading(Wire::OpenaiResponses, items), 1);
@@ -215,7 +225,7 @@ fn outlines_survive_damage() {
                 bad += 1;
             }
         }
-        assert!(good > DAMAGED / 50 && bad > DAMAGED / 50, "{wire}: {good} bodies can be read, {bad} can't");
+        assert!(good > DAMAGED / 50 && bad > DAMAGED / 100, "{wire}: {good} bodies can be read, {bad} can't");
     }
 }
 

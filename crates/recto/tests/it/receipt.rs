@@ -2,8 +2,10 @@
 
 use crate::join::Host;
 use expect_test::expect;
+use recto::digest::Digest;
+use recto::edit::Reason;
 use recto::entry::{Call, ExpiryAction, Reasoning};
-use recto::receipt::{Fate, Receipt};
+use recto::receipt::{Fate, FateRow, Receipt};
 use recto::reduce::{Expire, FitWindow};
 use recto::tool::Tools;
 use recto::{Entry, Log, Part, Policy, Reader, Request, Role, Seq, Span, Target, Tokenizer, Tokens, compile_once};
@@ -110,6 +112,36 @@ fn a_receipt_is_json_with_the_documented_fields() {
     assert_eq!((&warning["warning"], &warning["call"]), (&"missing_result".into(), &"b".into()));
     assert_eq!(json["ticket"]["page"].as_str().unwrap().len(), 32);
     assert_eq!(json["mode"], "full");
+}
+
+/// A reason stands in the row that it explains, so no field of it may be called as one of the row's.
+#[test]
+fn no_key_stands_twice_in_a_row() {
+    let (by, span) = (Seq(7), Span { first: Seq(1), last: Seq(4) });
+    let words = Digest::of(b"words");
+    let reasons =
+        [Reason::Folded { by }, Reason::Superseded { by }, Reason::Summarized { span, words, model: "m".into() }];
+    for why in reasons {
+        let (before, after) = (Tokens(9), Tokens(0));
+        let row = FateRow {
+            span: Span::one(Seq(2)),
+            entries: 1,
+            scope: None,
+            fate: Fate::NotShown,
+            by: "a".into(),
+            why,
+            before,
+            after,
+        };
+        let text = serde_json::to_string(&row).unwrap();
+        for key in ["span", "entries", "fate", "by", "before", "after"] {
+            assert_eq!(text.matches(&format!("\"{key}\":")).count(), 1, "{key}: {text}");
+        }
+        assert_eq!(serde_json::from_str::<FateRow>(&text).unwrap(), row);
+    }
+    // What older versions have kept is still read.
+    let old = r#"{"reason":"superseded","by":7}"#;
+    assert_eq!(serde_json::from_str::<Reason>(old).unwrap(), Reason::Superseded { by });
 }
 
 #[test]

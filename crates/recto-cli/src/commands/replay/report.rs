@@ -6,10 +6,11 @@ use crate::failure::Failure;
 use crate::settings::Settings;
 use crate::{source, talk};
 use recto::Tokens;
-use recto::receipt::{Overflow, Receipt};
+use recto::receipt::{Fate, FateRow, Overflow, Receipt};
 use recto::replay::recall::Score;
 use recto::wire::Wire;
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// How many pages that don't fit are told in full.
@@ -21,6 +22,8 @@ pub(super) struct Report {
     pub(super) about: About,
     /// One for each policy, in the order they were named.
     pub(super) outcomes: Vec<Outcome>,
+    /// The calls of each conversation with its whole history, whatever the window; only where somebody asked for them.
+    pub(super) whole: Vec<Vec<Call>>,
 }
 
 /// What all policies have in common.
@@ -75,6 +78,32 @@ pub(super) struct Row {
     pub(super) overflows: Vec<NotFitting>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) summaries: Option<Bill>,
+    /// The calls that were made, in order.
+    #[serde(skip)]
+    pub(super) calls: Vec<Call>,
+    /// What became of the entries on the last page.
+    #[serde(skip)]
+    pub(super) left: LeftOut,
+}
+
+/// One call, as the target's provider counts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Call {
+    /// Which assistant message it leads to, from 0.
+    pub(super) turn: usize,
+    pub(super) tokens: Tokens,
+    pub(super) cached: Tokens,
+    pub(super) usd: f64,
+}
+
+/// What became of the entries of pages: how many, and how many tokens less.
+#[derive(Clone, Debug, Default)]
+pub(super) struct LeftOut {
+    pub(super) shown: u64,
+    pub(super) changed: u64,
+    pub(super) not_shown: u64,
+    /// Entries that a pass changed or left out, and the tokens that this makes less.
+    pub(super) by: BTreeMap<String, (u64, Tokens)>,
 }
 
 /// The sums of all conversations.
@@ -87,6 +116,9 @@ pub(super) struct Total {
     pub(super) overflows: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) summaries: Option<Bill>,
+    /// What became of the entries on the last pages.
+    #[serde(skip)]
+    pub(super) left: LeftOut,
 }
 
 /// What calls cost together, as the target's provider counts.
@@ -130,12 +162,13 @@ impl Report {
             full: Score::default(),
             has_prices: target.prices.input > 0.0,
         };
-        Report { about, outcomes: names.iter().map(|name| Outcome::of(name)).collect() }
+        Report { about, outcomes: names.iter().map(|name| Outcome::of(name)).collect(), whole: Vec::new() }
     }
 
-    /// Adds a conversation, by its row under each policy, and what its full history costs.
-    pub(super) fn add(&mut self, rows: Vec<Row>, full: &Score) {
+    /// Adds a conversation, by its row under each policy, and what its full history costs; `whole` are the calls with that.
+    pub(super) fn add(&mut self, rows: Vec<Row>, full: &Score, whole: Option<Vec<Call>>) {
         self.about.full.add(full);
+        self.whole.extend(whole);
         for (outcome, row) in self.outcomes.iter_mut().zip(rows) {
             outcome.add(row, &self.about.full);
         }
@@ -218,6 +251,7 @@ impl Outcome {
         let mut sum = total.measured.score;
         sum.add(&score);
         total.measured = Measured::of(sum, full);
+        total.left.sum(&row.left);
         self.conversations.push(row);
     }
 }
@@ -227,7 +261,8 @@ impl Row {
     pub(super) fn of(name: &str, file: &Path) -> Row {
         let (conversation, file) = (name.into(), source::shown(file));
         let (spent, measured, overflows, summaries) = (Spent::default(), Measured::default(), Vec::new(), None);
-        Row { conversation, file, spent, measured, overflows, summaries }
+        let (calls, left) = (Vec::new(), LeftOut::default());
+        Row { conversation, file, spent, measured, overflows, summaries, calls, left }
     }
 
     /// Adds what its summaries cost.
@@ -237,10 +272,16 @@ impl Row {
     }
 
     /// Adds a call: all of it as the provider would count, since what its cache holds is told so.
-    pub(super) fn add(&mut self, receipt: &Receipt) {
-        let tokens = receipt.calibration.map_or(receipt.ledger.used(), |it| it.expected);
-        let money = &receipt.money;
-        self.spent.add(Spent { calls: 1, tokens, cached: money.cached, usd: money.usd, peak: tokens });
+    pub(super) fn add(&mut self, turn: usize, receipt: &Receipt) {
+        let call = Call::of(turn, receipt);
+        let Call { tokens, cached, usd, .. } = call;
+        self.spent.add(Spent { calls: 1, tokens, cached, usd, peak: tokens });
+        self.calls.push(call);
+    }
+
+    /// Sets what became of the entries on the last page.
+    pub(super) fn end(&mut self, last: &Receipt) {
+        self.left = LeftOut::of(&last.fates);
     }
 
     /// Adds a call that could not be made.
@@ -251,6 +292,46 @@ impl Row {
     /// Sets what the calls cost and forget, compared with the full history.
     pub(super) fn measure(&mut self, score: Score, full: &Score) {
         self.measured = Measured::of(score, full);
+    }
+}
+
+impl Call {
+    /// Returns a call whose page has this receipt.
+    pub(super) fn of(turn: usize, receipt: &Receipt) -> Call {
+        let tokens = receipt.calibration.map_or(receipt.ledger.used(), |it| it.expected);
+        Call { turn, tokens, cached: receipt.money.cached, usd: receipt.money.usd }
+    }
+}
+
+impl LeftOut {
+    fn of(rows: &[FateRow]) -> LeftOut {
+        let mut left = LeftOut::default();
+        for row in rows {
+            *match row.fate {
+                Fate::Shown => &mut left.shown,
+                Fate::Changed => &mut left.changed,
+                Fate::NotShown => &mut left.not_shown,
+            } += row.entries;
+            if row.fate != Fate::Shown {
+                left.add(&row.by, row.entries, row.before - row.after);
+            }
+        }
+        left
+    }
+
+    fn add(&mut self, pass: &str, entries: u64, less: Tokens) {
+        let by = self.by.entry(pass.into()).or_default();
+        by.0 += entries;
+        by.1 += less;
+    }
+
+    fn sum(&mut self, more: &LeftOut) {
+        self.shown += more.shown;
+        self.changed += more.changed;
+        self.not_shown += more.not_shown;
+        for (pass, (entries, less)) in &more.by {
+            self.add(pass, *entries, *less);
+        }
     }
 }
 

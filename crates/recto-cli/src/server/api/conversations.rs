@@ -229,7 +229,12 @@ told! {
 
 /// Lists conversations.
 pub(super) async fn list<S: Store>(asked: &Asked<S>) -> Result<Response, Problem> {
-    let ListGiven { search, prefix, order, after, limit } = asked.query()?;
+    json(&listed(asked, asked.query()?).await?)
+}
+
+/// Returns conversations.
+pub(super) async fn listed<S: Store>(asked: &Asked<S>, given: ListGiven) -> Result<Listed, Problem> {
+    let ListGiven { search, prefix, order, after, limit } = given;
     let limit = limited(limit, LIST_USUAL, LIST_MAX)?;
     let order = order.unwrap_or_default();
     let search = search.map(|it| it.to_lowercase());
@@ -238,7 +243,7 @@ pub(super) async fn list<S: Store>(asked: &Asked<S>) -> Result<Response, Problem
         let holds = |it: &str| search.as_deref().is_none_or(|search| it.to_lowercase().contains(search));
         prefix.as_deref().is_none_or(|prefix| name.starts_with(prefix)) && (holds(name) || holds(&it.title))
     };
-    let (mut found, is_complete, mark) = match order {
+    let (mut found, is_complete, reached) = match order {
         ListOrder::Name => looked_through(asked, after.as_deref(), limit + 1, is_wanted).await?,
         ListOrder::Updated => {
             let (mut all, is_complete, _) = looked_through(asked, None, usize::MAX, is_wanted).await?;
@@ -254,15 +259,15 @@ pub(super) async fn list<S: Store>(asked: &Asked<S>) -> Result<Response, Problem
     found.truncate(limit);
     let last = found.last().filter(|_| more).map(|it| match order {
         ListOrder::Name => it.id.to_string(),
-        ListOrder::Updated => format!("{}.{}", it.updated.0, it.id),
+        ListOrder::Updated => mark(it.updated, &it.id),
     });
     // Where not all were looked at, the next page goes on where this one stopped.
-    let next = last.or(mark.filter(|_| !is_complete));
+    let next = last.or(reached.filter(|_| !is_complete));
     let mut conversations = Vec::with_capacity(found.len());
     for row in &found {
         conversations.push(listing(asked, row).await?);
     }
-    json(&Listed { conversations, next, is_complete })
+    Ok(Listed { conversations, next, is_complete })
 }
 
 /// Returns conversations in the order of their names, whether all were looked at, and the last that was.
@@ -284,6 +289,11 @@ async fn looked_through<S: Store>(
         }
     }
     Ok((found, false, after.map(|id| id.to_string())))
+}
+
+/// Returns what a page begins after, of those that begin with what was written to last.
+pub(super) fn mark(updated: Millis, name: &ConversationId) -> String {
+    format!("{}.{name}", updated.0)
 }
 
 fn newest_mark(after: &str) -> Result<(Millis, &str), Problem> {

@@ -179,10 +179,14 @@ pub(super) async fn unpin<S: Store>(asked: &Asked<S>) -> Result<Response, Proble
 
 /// Gives back what the next page would not show.
 pub(super) async fn expand<S: Store>(asked: &Asked<S>) -> Result<Response, Problem> {
-    let given: ExpandGiven = asked.body()?;
+    json(&expanded(asked, &asked.body()?).await?)
+}
+
+/// Returns what the next page would not show.
+pub(super) async fn expanded<S: Store>(asked: &Asked<S>, given: &ExpandGiven) -> Result<Expanded, Problem> {
     let ask = given.ask()?;
     let ((at, conversation), reader) = (asked.conversation().await?, asked.reader()?);
-    let ExpandGiven { policy, model, wire, window, reserve, in_place, .. } = &given;
+    let ExpandGiven { policy, model, wire, window, reserve, in_place, .. } = given;
     let (wire, window, reserve) = (*wire, *window, *reserve);
     let settings = SettingsGiven { policy: policy.as_ref(), model: model.as_deref(), wire, window, reserve };
     let call = usual_call(reader, &conversation, settings.settled(asked)?);
@@ -191,7 +195,7 @@ pub(super) async fn expand<S: Store>(asked: &Asked<S>) -> Result<Response, Probl
     let expansion = asked.engine().expand(&at, &call, &ask, give).await?;
     let expansion = expansion
         .map_err(|refusal| Problem::of(Code::Refused, refusal.to_string()).with("refusal", &refusal.code()))?;
-    json(&Expanded {
+    Ok(Expanded {
         handle: expansion.handle.to_string(),
         text: expansion.text,
         in_place: in_place && expansion.is_in_place,

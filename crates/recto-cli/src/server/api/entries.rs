@@ -200,7 +200,12 @@ fn present<'d, D: Deserializer<'d>>(from: D) -> Result<Option<Option<Seq>>, D::E
 
 /// Reads entries.
 pub(super) async fn read<S: Store>(asked: &Asked<S>) -> Result<Response, Problem> {
-    let EntriesGiven { from, limit, order } = asked.query()?;
+    json(&told(asked, asked.query()?).await?)
+}
+
+/// Returns entries as pages may show them.
+pub(super) async fn told<S: Store>(asked: &Asked<S>, given: EntriesGiven) -> Result<EntriesTold, Problem> {
+    let EntriesGiven { from, limit, order } = given;
     let limit = limited(limit, ENTRIES_USUAL, ENTRIES_MAX)?;
     let (at, _) = asked.conversation().await?;
     let mut found = match order.unwrap_or_default() {
@@ -210,11 +215,7 @@ pub(super) async fn read<S: Store>(asked: &Asked<S>) -> Result<Response, Problem
     // One more than is told says whether there are more.
     let next = found.get(limit).map(|entry| entry.seq);
     found.truncate(limit);
-    json(&EntriesTold {
-        entries: found.iter().map(|entry| shown(entry)).collect(),
-        conversation: at.conversation,
-        next,
-    })
+    Ok(EntriesTold { entries: found.iter().map(|entry| shown(entry)).collect(), conversation: at.conversation, next })
 }
 
 /// Returns one entry as pages may show it.

@@ -48,7 +48,8 @@ told! {
         lost: Option<Lost>,
         /// The call that was sent and not acknowledged.
         sent: Option<SentTold>,
-        /// What it reads in full though it was decided shorter, as the reader's newest call found it.
+        /// What it reads in full though it was decided shorter, as the newest call to it found that; told if that is among the
+        /// reader's newest thousand.
         stale: Vec<StaleTold>,
     }
 }
@@ -122,7 +123,7 @@ pub(super) async fn sessions<S: Store>(asked: &Asked<S>) -> Result<Response, Pro
     for (provider, reader, held) in asked.engine().sessions(&at).await?.into_iter().take(TOLD_MAX) {
         let session = &held.session;
         sessions.push(SessionTold {
-            stale: stale(asked, &at, &reader).await?,
+            stale: stale(asked, &at, &reader, &provider).await?,
             provider,
             reader,
             id: held.id.clone(),
@@ -137,12 +138,19 @@ pub(super) async fn sessions<S: Store>(asked: &Asked<S>) -> Result<Response, Pro
     json(&SessionsTold { conversation: at.conversation, sessions })
 }
 
-/// What the newest call of a reader found its provider to read in full.
-async fn stale<S: Store>(asked: &Asked<S>, at: &At, reader: &ReaderName) -> Result<Vec<StaleTold>, Problem> {
+/// What the newest call of a reader to a provider found that to read in full.
+async fn stale<S: Store>(
+    asked: &Asked<S>,
+    at: &At,
+    reader: &ReaderName,
+    provider: &Text,
+) -> Result<Vec<StaleTold>, Problem> {
     let readers = asked.engine().readers(at).await?;
     let turns = readers.into_iter().find(|(name, _)| name == reader).map_or(0, |(_, row)| row.turns);
-    let Some(last) = turns.checked_sub(1) else { return Ok(Vec::new()) };
-    let fates = asked.engine().again(at, reader, last).await?.compiled.receipt.fates;
+    let newest = asked.engine().turns(at, reader, turns.saturating_sub(TOLD_MAX as u64), TOLD_MAX).await?;
+    let last = newest.iter().rev().find(|call| call.provider.as_ref() == Some(provider));
+    let Some(last) = last else { return Ok(Vec::new()) };
+    let fates = asked.engine().again(at, reader, last.turn).await?.compiled.receipt.fates;
     let stale = fates.into_iter().filter_map(|row| match row.why {
         Reason::RemoteStale { tokens, .. } => Some(StaleTold { first: row.span.first, last: row.span.last, tokens }),
         _ => None,

@@ -208,7 +208,7 @@ impl Reductions {
 
 impl Point {
     fn recorded(call: &Turned, decisions: &[Decision]) -> Point {
-        let Turned { turn, at, totals, reported, used, ticket } = call;
+        let Turned { turn, at, totals, reported, used, ticket, .. } = call;
         // Of calls that older versions recorded it is not known what waited.
         let is_known = totals.usd_without.is_some();
         let waiting =

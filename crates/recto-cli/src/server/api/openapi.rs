@@ -2,7 +2,7 @@
 
 use super::asked::{Asked, json};
 use super::problem::Problem;
-use super::shape::{Shapes, reference};
+use super::shape::{Shapes, alone, reference};
 use super::table::{Answer, Asks, Given, Repeats, Route, TABLE};
 use axum::response::Response;
 use recto_engine::Store;
@@ -74,7 +74,8 @@ fn operation(route: &Route, shapes: &mut Shapes) -> Value {
         "operationId": id(route), "summary": route.about, "parameters": parameters,
         "responses": {
             status.to_string(): {"description": route.about, "content": content},
-            "default": {"description": "Why it could not be done.", "content": refused},
+            "4XX": {"description": "Why it can't be done.", "content": refused.clone()},
+            "503": {"description": "The store can't now: try again.", "content": refused},
         },
     });
     if let Given::Shape(shape) = route.body {
@@ -103,19 +104,12 @@ fn in_path(name: &str) -> Value {
 fn in_query(query: Given, shapes: &mut Shapes) -> Vec<Value> {
     let Given::Shape(shape) = query else { return Vec::new() };
     // The fields stand beside each other here, so nobody refers to the object that they make.
-    let mut own = Shapes::new();
-    let schema = shape(&mut own);
-    let name = schema["$ref"].as_str().and_then(|it| it.rsplit('/').next()).unwrap_or_default();
-    let object = own.remove(name).unwrap_or_default();
-    shapes.extend(own);
+    let object = alone(shape, shapes);
     let is_required = |name: &str| object["required"].as_array().is_some_and(|all| all.iter().any(|it| it == name));
     let properties = object["properties"].as_object().into_iter().flatten();
     let described = properties.map(|(name, schema)| {
-        let (mut schema, about) = (schema.clone(), schema["description"].clone());
-        // What is left out of a query is left out, and never `null`.
-        if let Some(some) = schema.get("anyOf").and_then(|any| any.get(0)).cloned() {
-            schema = some;
-        }
+        let mut schema = schema.clone();
+        let about = schema.as_object_mut().and_then(|it| it.remove("description"));
         json!({"name": name, "in": "query", "required": is_required(name), "description": about, "schema": schema})
     });
     described.collect()

@@ -7,6 +7,7 @@ use super::settings::{PolicyGiven, Settings, SettingsGiven};
 use crate::beside::Beside;
 use crate::body;
 use crate::codes::Code;
+use crate::failure::Failure;
 use axum::response::Response;
 use recto::digest::Digest;
 use recto::entry::{Part, Text};
@@ -265,7 +266,14 @@ impl CallGiven {
         call.run = self.run.map(Into::into);
         call.expiry = self.expiry;
         call.session = self.session.map(SessionGiven::read).transpose()?;
-        Ok(call)
+        // Only a provider that remembers could hold the call that a result answers.
+        let is_paired = |part: &Part| matches!(part, Part::Call(_) | Part::Result(_));
+        match &call.input {
+            Some(input) if call.session.is_none() && input.parts.iter().any(is_paired) => {
+                Err(Problem::bad("input: calls and results stand together in the log: append them"))
+            }
+            _ => Ok(call),
+        }
     }
 }
 
@@ -392,12 +400,22 @@ pub(super) fn encoded(page: &Page, target: &Target, conversation: &Conversation)
         (Mode::NothingNew, _) => Ok(None),
         // What the provider holds already is not seen here, so rules about pairs can't be checked.
         (Mode::Delta, _) => Ok(Some(wire.encode(page, target))),
-        (Mode::Full, None) => Ok(Some(body::checked(wire.encode(page, target), wire, || false)?)),
+        (Mode::Full, None) => sendable(body::checked(wire.encode(page, target), wire, || false)),
         (Mode::Full, Some(given)) => {
             let is_valid_without = || wire.validate(&wire.encode(page, target)).is_empty();
-            Ok(Some(body::checked(wire.encode_with(page, target, &given.extra), wire, is_valid_without)?))
+            sendable(body::checked(wire.encode_with(page, target, &given.extra), wire, is_valid_without))
         }
     }
+}
+
+/// Returns a body that breaks no rule. One that does is no defect here: tools, formats and entries are told by clients, who
+/// may tell what no provider takes.
+fn sendable(checked: Result<Vec<u8>, Failure>) -> Result<Option<Vec<u8>>, Problem> {
+    checked.map(Some).map_err(|failure| match failure.code() {
+        Some(Code::Defect) => Problem::of(Code::BadConversation, failure.parts().1)
+            .hinting("correct what was given with this call or said before, or take another model"),
+        _ => failure.into(),
+    })
 }
 
 fn raw(bytes: Vec<u8>) -> Result<Box<RawValue>, Problem> {
@@ -416,18 +434,29 @@ pub(super) async fn compile<S: Store>(asked: &Asked<S>) -> Result<Response, Prob
     let ((at, conversation), body_as) = (asked.conversation().await?, given.body_as.unwrap_or_default());
     let call = given.read(asked, &conversation)?;
     let compiled = asked.engine().compile(&at, &call).await?;
+    let ticket = compiled.receipt.ticket.clone();
     let telling = Telling { conversation: &conversation, target: &call.target, fragments: &call.fragments, body_as };
-    json(&telling.page(compiled)?)
+    match telling.page(compiled) {
+        Ok(told) => json(&told),
+        Err(problem) => {
+            // A call whose page nobody gets is not left open.
+            asked.engine().abandon(&at, &ticket).await?;
+            Err(problem)
+        }
+    }
 }
 
 /// Makes the page of the next call, and records nothing.
 pub(super) async fn preview<S: Store>(asked: &Asked<S>) -> Result<Response, Problem> {
-    let given: CallGiven = asked.body()?;
+    json(&previewed(asked, asked.body()?).await?)
+}
+
+/// Returns the page of the next call, and records nothing.
+pub(super) async fn previewed<S: Store>(asked: &Asked<S>, given: CallGiven) -> Result<PageTold, Problem> {
     let ((at, conversation), body_as) = (asked.conversation().await?, given.body_as.unwrap_or_default());
     let call = given.read(asked, &conversation)?;
     let compiled = asked.engine().preview(&at, &call).await?;
-    let telling = Telling { conversation: &conversation, target: &call.target, fragments: &call.fragments, body_as };
-    json(&telling.page(compiled)?)
+    Telling { conversation: &conversation, target: &call.target, fragments: &call.fragments, body_as }.page(compiled)
 }
 
 /// Records what came of a call.

@@ -69,6 +69,20 @@ impl Problem {
         self.log.as_deref()
     }
 
+    /// Returns its code, its word for programs, and what it says to a model, with hints.
+    #[cfg(feature = "mcp")]
+    pub(super) fn for_model(&self) -> (String, &'static str, String) {
+        let Problem { code, kind, detail, hints, .. } = self;
+        let hints: String = hints.iter().map(|hint| format!("\nhint: {hint}")).collect();
+        (code.to_string(), kind, format!("error[{code}]: {detail}{hints}"))
+    }
+
+    /// Returns whether it is of a kind.
+    #[cfg(feature = "mcp")]
+    pub(super) fn is(&self, kind: &str) -> bool {
+        self.kind == kind
+    }
+
     /// Returns it as an answer.
     pub(super) fn response(self) -> Response {
         let Problem { status, code, kind, detail, hints, more, .. } = self;

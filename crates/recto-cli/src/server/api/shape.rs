@@ -230,6 +230,23 @@ fn object(about: &str, fields: &[(&'static str, Value, &str)], is_required: impl
     })
 }
 
+/// Returns the schema of an object that nobody refers to, and adds those that it refers to. What may be left out of it is
+/// left out, and never `null`.
+pub(super) fn alone(shape: fn(&mut Shapes) -> Value, shapes: &mut Shapes) -> Value {
+    let mut own = Shapes::new();
+    let schema = shape(&mut own);
+    let name = schema["$ref"].as_str().and_then(|it| it.rsplit('/').next()).unwrap_or_default();
+    let mut object = own.remove(name).unwrap_or_default();
+    shapes.extend(own);
+    for property in object["properties"].as_object_mut().into_iter().flat_map(Map::values_mut) {
+        if let Some(mut some) = property.get("anyOf").and_then(|any| any.get(0)).cloned() {
+            some["description"] = property["description"].clone();
+            *property = some;
+        }
+    }
+    object
+}
+
 /// Returns what refers to a schema by its name.
 pub(super) fn reference(name: &str) -> Value {
     json!({"$ref": format!("#/components/schemas/{name}")})

@@ -10,6 +10,7 @@ use super::facts::{ModelTold, ModelsGiven, ModelsTold, PoliciesTold, VersionTold
 use super::held::{NotesTold, SessionsTold, WantsGiven, WantsTold};
 use super::money::{Curve, CurveGiven, ReplayGiven};
 use super::pages::{Abandoned, AcknowledgeGiven, Acknowledged, CallGiven, PageTold, TicketGiven};
+use super::search::{SearchAllGiven, SearchGiven, SearchTold};
 use super::shape::{Shape, Shapes};
 use super::turns::{AsIfGiven, BodyGiven, TurnTold, TurnsGiven, TurnsTold};
 use recto::Policy;
@@ -90,6 +91,8 @@ pub(super) enum Verb {
     EraseConversation,
     ForkConversation,
     Readers,
+    SearchAll,
+    Search,
     ReadEntries,
     AppendEntries,
     GetEntry,
@@ -176,7 +179,7 @@ const fn made<T: Shape>() -> Answer {
 }
 
 /// All there is.
-pub(in crate::server) static TABLE: [Route; 38] = [
+pub(in crate::server) static TABLE: [Route; 40] = [
     get("/openapi.json", Verb::Openapi, "Describes this API.", told::<serde_json::Map<String, Value>>()),
     get(path!("/version"), Verb::Version, "Tells the version, and who asks.", told::<VersionTold>()),
     get(path!("/policies"), Verb::Policies, "Lists the policies there are.", told::<PoliciesTold>()),
@@ -213,6 +216,15 @@ pub(in crate::server) static TABLE: [Route; 38] = [
         made::<Forked>(),
     ),
     get(path!(conversation "/readers"), Verb::Readers, "Lists the readers of a conversation.", told::<ReadersTold>()),
+    get(path!("/search"), Verb::SearchAll, "Finds what was said about something.", told::<SearchTold>())
+        .asked_with(given::<SearchAllGiven>()),
+    get(
+        path!(conversation "/search"),
+        Verb::Search,
+        "Finds what was said about something in a conversation.",
+        told::<SearchTold>(),
+    )
+    .asked_with(given::<SearchGiven>()),
     get(path!(conversation "/entries"), Verb::ReadEntries, "Reads entries.", told::<EntriesTold>())
         .asked_with(given::<EntriesGiven>()),
     post(

@@ -184,7 +184,12 @@ pub(super) async fn list<S: Store>(asked: &Asked<S>) -> Result<Response, Problem
 
 /// Makes a call's page again.
 pub(super) async fn one<S: Store>(asked: &Asked<S>) -> Result<Response, Problem> {
-    let (BodyGiven { body_as }, turn) = (asked.query()?, asked.number("turn")?);
+    json(&told(asked, asked.query()?).await?)
+}
+
+/// Returns what is told of a call.
+pub(super) async fn told<S: Store>(asked: &Asked<S>, given: BodyGiven) -> Result<TurnTold, Problem> {
+    let (BodyGiven { body_as }, turn) = (given, asked.number("turn")?);
     let ((at, conversation), reader) = (asked.conversation().await?, asked.reader()?);
     let again = asked.engine().again(&at, &reader, turn).await?;
     let row = asked.engine().turns(&at, &reader, turn, 1).await?.into_iter().find(|it| it.turn == turn);
@@ -197,7 +202,7 @@ pub(super) async fn one<S: Store>(asked: &Asked<S>) -> Result<Response, Problem>
         telling.page(compiled)?;
     let Turned { at, totals, reported, used, .. } = row;
     let (used, usd_billed) = used.unzip();
-    json(&TurnTold {
+    Ok(TurnTold {
         conversation,
         reader,
         turn,

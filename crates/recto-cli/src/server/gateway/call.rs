@@ -1,5 +1,6 @@
 //! The call that a request is: for which model, under which policy, and what goes beside its history.
 
+use super::cross::Cross;
 use super::incoming::Incoming;
 use super::offer::Offer;
 use super::{Asked, POLICY, READER, Refused};
@@ -46,22 +47,29 @@ struct Beside {
 
 impl<S: Store> Asked<S> {
     /// Returns the call that a request is, and what is offered with it.
-    pub(super) fn call(&self, incoming: &Incoming<'_>) -> Result<(Call, Option<Offer>), Refused> {
+    pub(super) fn call(
+        &self,
+        incoming: &Incoming<'_>,
+        cross: Option<&Cross>,
+    ) -> Result<(Call, Option<Offer>), Refused> {
         let (known, config) = (&self.setup.known, &self.setup.config);
         let policy = match incoming.held {
             // What the provider holds can't be said otherwise; what is new can.
             Some(_) => Policy::none().redacting(self.policy()?.redact),
             None => self.policy()?,
         };
-        let mut target = known.target(incoming.model().unwrap_or_default(), self.wire, config);
-        if target.cache.kind == Caching::Marks && !incoming.text.contains(CACHE_MARK) {
+        let spoken = cross.map_or(self.wire, |cross| cross.spoken);
+        let mut target = known.target(incoming.model().unwrap_or_default(), spoken, config);
+        // A client of another format can't say where to mark, so that is ours to do.
+        if target.cache.kind == Caching::Marks && cross.is_none() && !incoming.text.contains(CACHE_MARK) {
             target.cache.kind = Caching::Off;
         }
         let reader = self.named(&READER)?.unwrap_or(MAIN);
         let Beside { fragments, mut tools } = known.beside(incoming);
         let offer = Offer::of(self.wire, &incoming.outline, &policy, tools.len());
         tools.extend(offer.as_ref().map(|offer| offer.definition.clone()));
-        Ok((Call { fragments, tools, ..Call::new(reader, policy, target) }, offer))
+        let format = cross.and_then(Cross::format);
+        Ok((Call { fragments, tools, format, ..Call::new(reader, policy, target) }, offer))
     }
 
     /// The policy that the client names, else its key, else the configuration.

@@ -2,6 +2,7 @@
 
 use super::offer::Offer;
 use super::{Asked, Refused, failed, store_failed};
+use crate::config::is_alike;
 use crate::server::error::refusal;
 use axum::body::{Body, Bytes};
 use axum::http::header::{CONTENT_TYPE, HeaderName};
@@ -34,13 +35,17 @@ pub(in crate::server) async fn count_tokens<S: Store>(asked: Asked<S>) -> Respon
     };
     let body = if text == came { asked.body.clone() } else { text.clone().into() };
     let answered = match asked.upstream(Some(&model)) {
-        Ok(upstream) => asked.send(&upstream, "messages/count_tokens", Method::POST, body, Repeat::WhenUnreached).await,
+        // Nobody else counts for clients of this format.
+        Ok(upstream) if !is_alike(asked.wire, upstream.wire()) => None,
+        Ok(upstream) => {
+            Some(asked.send(&upstream, "messages/count_tokens", Method::POST, body, Repeat::WhenUnreached).await)
+        }
         Err(refused) => return refused.told(asked.wire),
     };
     let error = match answered {
-        Ok(response) if !ABSENT.contains(&response.status()) => return passed(asked.wire, response).await,
-        Ok(_) => None,
-        Err(error) => Some(error),
+        Some(Ok(response)) if !ABSENT.contains(&response.status()) => return passed(asked.wire, response).await,
+        Some(Ok(_)) | None => None,
+        Some(Err(error)) => Some(error),
     };
     let target = asked.setup.known.target(&model, asked.wire, &asked.setup.config);
     match counted(&text, &target) {
@@ -73,7 +78,7 @@ pub(in crate::server) fn wire_of(headers: &HeaderMap) -> Wire {
 /// Lists models, or tells about one, as the provider does.
 pub(in crate::server) async fn models<S: Store>(asked: Asked<S>, id: Option<String>) -> Response {
     let wire = asked.wire;
-    let upstream = match asked.upstream(id.as_deref()) {
+    let upstream = match asked.upstream_alike(id.as_deref()) {
         Ok(upstream) => upstream,
         Err(refused) => return refused.told(asked.wire),
     };

@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::sync::LazyLock;
 
 /// The definition in each wire's own form.
-static DEFINITIONS: LazyLock<[Text; 3]> = LazyLock::new(|| Wire::ALL.map(|wire| expand::tool().told(wire)));
+static DEFINITIONS: LazyLock<[Text; 5]> = LazyLock::new(|| Wire::ALL.map(|wire| expand::tool().told(wire)));
 
 /// What is put into a body for the tool to be offered.
 #[derive(Clone, Debug)]

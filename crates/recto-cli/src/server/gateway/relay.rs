@@ -1,5 +1,6 @@
 //! The answer: passed on as it comes, and recorded before the client hears its end.
 
+use super::cross::Cross;
 use super::flight::Flight;
 use super::rounds::{Going, Stuck, Went};
 use super::which::{answered, fork_id, held_digest};
@@ -42,6 +43,8 @@ pub(super) struct Relay<S> {
     pub(super) page: &'static str,
     /// What its model may ask back, if it may.
     pub(super) going: Option<Box<Going>>,
+    /// How it is told, if its provider speaks another format.
+    pub(super) cross: Option<Box<Cross>>,
 }
 
 /// A piece of an answer; an error breaks the connection, as it was broken behind us.
@@ -96,6 +99,9 @@ impl<S: Store> Relay<S> {
 
     /// Passes a refusal on, as it came.
     async fn refused(&mut self, mut response: upstream::Response, head: oneshot::Sender<Response>) {
+        if self.cross.is_some() {
+            return self.refused_across(response, head).await;
+        }
         let mut answer = self.head(&response);
         self.unanswered(End::Refused).await;
         let (pieces, body) = channel();
@@ -129,11 +135,12 @@ impl<S: Store> Relay<S> {
                 Ok(body) => body,
                 Err(answer) => return drop(head.send(answer)),
             };
-            let Ok(reply) = self.asked.wire.decode_reply(&String::from_utf8_lossy(&body)) else {
+            let Ok(reply) = self.spoken().decode_reply(&String::from_utf8_lossy(&body)) else {
                 let answer = self.head(&response);
                 self.unanswered(End::BrokenOff).await;
                 break (answer, body);
             };
+            let reply = self.named(reply);
             let mut answer = first.take().unwrap_or_else(|| self.head(&response));
             let round = match self.going.as_mut().map(|going| going.hiding.whole(&body)) {
                 Some(Ok(round)) => round,
@@ -149,7 +156,10 @@ impl<S: Store> Relay<S> {
             // It is told anew, by what the body is now.
             answer.headers_mut().remove(CONTENT_LENGTH);
         }
-        *answer.body_mut() = Body::from(body);
+        match self.told_whole(body, &mut answer) {
+            Some(body) => *answer.body_mut() = Body::from(body),
+            None => answer = self.untold(),
+        }
         drop(head.send(answer));
     }
 
@@ -205,7 +215,7 @@ impl<S: Store> Relay<S> {
             Ok(()) => {}
         }
         loop {
-            let mut heard = Heard::of(self.asked.wire);
+            let mut heard = Heard::of(self.spoken());
             let mut last = match self.hear(&mut heard, &mut response, &pieces).await {
                 Ok(last) => last,
                 Err(early) => {
@@ -220,15 +230,18 @@ impl<S: Store> Relay<S> {
                 said(&pieces, std::mem::take(&mut last)).await;
             }
             let went = match heard.stream.finish() {
-                Ok(reply) => self.came_to(round, reply, &mut Response::default(), pieces.closed()).await,
+                Ok(reply) => {
+                    let reply = self.named(reply);
+                    self.came_to(round, reply, &mut Response::default(), pieces.closed()).await
+                }
                 Err(_) => self.unsaid(round).await,
             };
             match went {
                 Went::On(next) => response = *next,
                 Went::Nowhere(stuck) => return self.stuck(stuck, &pieces).await,
                 Went::Over(bytes) => {
-                    let is_heard = said(&pieces, [last, bytes].concat()).await;
-                    if is_heard && !self.is_hiding() {
+                    let is_heard = said(&pieces, [last, self.told_last(bytes)].concat()).await;
+                    if is_heard && !self.is_hiding() && self.cross.is_none() {
                         self.rest(&mut response, &pieces).await;
                     }
                     return;
@@ -257,6 +270,7 @@ impl<S: Store> Relay<S> {
                 Some(going) => going.hiding.push(&piece).map(Bytes::from),
                 None => Ok(piece),
             };
+            let shown = shown.and_then(|shown| self.told(shown));
             let shown = shown.map_err(|error| (End::BrokenOff, Some(error.to_string())))?;
             if is_over {
                 return Ok(shown.into());
@@ -282,7 +296,8 @@ impl<S: Store> Relay<S> {
     async fn broken_off(&mut self, heard: Heard, (early, error): Early, pieces: &mpsc::Sender<Piece>) {
         match heard.stream.finish() {
             Err(_) => self.unanswered(early).await,
-            Ok(mut reply) => {
+            Ok(reply) => {
+                let mut reply = self.named(reply);
                 let is_whole = reply.entry.status == Status::Sent;
                 if early == End::ClientLeft && !is_whole {
                     reply.entry.status = Status::Cancelled;
@@ -295,7 +310,8 @@ impl<S: Store> Relay<S> {
         if let Some(Round::Ended { bytes }) = self.going.as_mut().map(|going| going.hiding.round())
             && !self.is_hiding()
         {
-            said(pieces, bytes).await;
+            let bytes = self.told(bytes.into()).unwrap_or_default();
+            said(pieces, bytes.into()).await;
         }
         drop(pieces.send(Err(io::Error::other(error))).await);
     }
@@ -313,7 +329,8 @@ impl<S: Store> Relay<S> {
         };
         self.unanswered(end).await;
         if let Some(going) = &mut self.going {
-            said(pieces, going.hiding.fail(&why)).await;
+            let told = going.hiding.fail(&why);
+            said(pieces, self.told_last(told)).await;
         }
     }
 
@@ -324,6 +341,10 @@ impl<S: Store> Relay<S> {
         let shown = match &self.going {
             Some(going) => going.shown(&reply.entry),
             None => Some(Cow::Borrowed(&reply.entry)),
+        };
+        let shown = match &self.cross {
+            Some(cross) => shown.map(|shown| Cow::Owned(cross.shown(&shown))),
+            None => shown,
         };
         let links = recorded.said.links(shown.as_deref(), &reply);
         self.used(&recorded, &reply);
@@ -348,11 +369,14 @@ impl<S: Store> Relay<S> {
     }
 
     /// The status and headers of an answer, with what became of its page.
-    fn head(&self, response: &upstream::Response) -> Response {
+    pub(super) fn head(&self, response: &upstream::Response) -> Response {
         let mut answer = Response::default();
         *answer.status_mut() = StatusCode::from_u16(response.status()).unwrap_or(StatusCode::BAD_GATEWAY);
         *answer.headers_mut() = response.headers_for_client();
         answer.headers_mut().insert(PAGE, HeaderValue::from_static(self.page));
+        if let Some(cross) = &self.cross {
+            cross.head(answer.headers_mut());
+        }
         if let Record::Call(recorded) = &self.record {
             told(&mut answer, recorded.at());
         }
@@ -486,6 +510,7 @@ impl Heard {
             Wire::OpenaiResponses => {
                 is_named(&["response.completed", "response.incomplete", "response.failed", "error"])
             }
+            Wire::Gemini | Wire::Ollama => false,
         }
     }
 }

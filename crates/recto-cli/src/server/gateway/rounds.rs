@@ -13,7 +13,7 @@ use crate::server::error::refusal;
 use crate::server::metrics::End;
 use crate::{clock, talk};
 use axum::body::Bytes;
-use axum::http::{Method, StatusCode};
+use axum::http::StatusCode;
 use axum::response::Response;
 use recto::chain::atoms;
 use recto::entry::{Call as ToolCall, Part, Status, Text};
@@ -21,6 +21,7 @@ use recto::expand::{Ask, Refusal, TOOL_NAME};
 use recto::page::Page;
 use recto::redact::Screen;
 use recto::tokens::Count;
+use recto::wire::across::one_message;
 use recto::wire::hidden::{Hiding, Round};
 use recto::wire::{Reply, Wire};
 use recto::{Entry, Tokens};
@@ -118,7 +119,8 @@ impl Going {
             return Some(Cow::Borrowed(reply));
         }
         let parts: Vec<Part> = self.shown.iter().chain(visible(reply)).cloned().collect();
-        let shown = Entry { parts: one_message(self.call.target.wire, parts).into(), ..reply.clone() };
+        let parts = one_message(self.call.target.wire, parts);
+        let shown = Entry { parts: parts.into(), ..reply.clone() };
         (reply.status == Status::Sent || atoms(&shown).next().is_some()).then_some(Cow::Owned(shown))
     }
 
@@ -170,25 +172,6 @@ impl Going {
 /// The parts of a reply that its client sees.
 fn visible(reply: &Entry) -> impl Iterator<Item = &Part> {
     reply.parts.iter().filter(|part| !matches!(part, Part::Call(call) if *call.name == *TOOL_NAME))
-}
-
-/// The parts of several rounds as they stand in one message: where that has one text, in one.
-fn one_message(wire: Wire, parts: Vec<Part>) -> Vec<Part> {
-    if wire != Wire::OpenaiChat {
-        return parts;
-    }
-    let mut text = String::new();
-    let mut rest = Vec::with_capacity(parts.len());
-    for part in parts {
-        match part {
-            Part::Text { text: more } => text.push_str(&more),
-            part => rest.push(part),
-        }
-    }
-    if !text.is_empty() {
-        rest.insert(0, Part::text(text));
-    }
-    rest
 }
 
 impl<S: Store> Relay<S> {
@@ -246,7 +229,7 @@ impl<S: Store> Relay<S> {
             }
         };
         // Its client can't ask for this round alone once more, so we do.
-        let sending = self.asked.send(&upstream, self.asked.path(), Method::POST, body, Repeat::WhenUnheard);
+        let sending = self.asked.ask(&upstream, self.cross.as_deref(), body, Repeat::WhenUnheard);
         let sent = tokio::select! {
             sent = sending => sent,
             () = left => return Went::Nowhere(Stuck::ClientLeft),
@@ -292,7 +275,11 @@ impl<S: Store> Relay<S> {
             Ok(Beginning::Made(begun)) => begun,
             Ok(Beginning::Unmade { why, .. }) | Err(why) => return Err(why.to_string()),
         };
-        match going.body(&self.asked.body, &begun.compiled.page, begun.screen()) {
+        let body = match &self.cross {
+            Some(cross) => cross.body(&begun.compiled.page, &going.call.target, begun.screen()),
+            None => going.body(&self.asked.body, &begun.compiled.page, begun.screen()),
+        };
+        match body {
             Ok(body) => {
                 self.record = Record::Call(Box::new(Recorded { begun: Ok(begun), prices, said, flight }));
                 Ok((body, going.upstream.clone()))

@@ -126,13 +126,18 @@ impl Trace {
     }
 
     /// A model is called; whoever answers learns of which trace that is part.
-    pub(in crate::server) fn calling(&self, upstream: &Upstream, wire: Wire, headers: &mut HeaderMap) {
+    pub(in crate::server) fn calling(&self, upstream: &Upstream, headers: &mut HeaderMap) {
         let Some(traced) = &self.0 else { return };
         let Some(stand) = traced.stand.within() else { return };
         if let Ok(parent) = HeaderValue::from_str(&stand.traceparent()) {
             headers.insert(TRACEPARENT, parent);
         }
-        let provider = if wire == Wire::Anthropic { "anthropic" } else { "openai" };
+        let provider = match upstream.wire() {
+            Wire::Anthropic => "anthropic",
+            Wire::OpenaiChat | Wire::OpenaiResponses => "openai",
+            Wire::Gemini => "gcp.gemini",
+            Wire::Ollama => "ollama",
+        };
         let mut attributes = vec![
             text("gen_ai.operation.name", "chat"),
             text("gen_ai.provider.name", provider),

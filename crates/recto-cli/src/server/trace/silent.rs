@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::server::metrics::{End, Metrics};
 use crate::talk;
 use axum::http::{HeaderMap, Method};
-use recto::wire::{Reply, Wire};
+use recto::wire::Reply;
 use recto_engine::upstream::Upstream;
 use recto_engine::{ConversationId, Tenant};
 use std::sync::Arc;
@@ -39,7 +39,7 @@ impl Trace {
         false
     }
 
-    pub(in crate::server) fn calling(&self, _: &Upstream, _: Wire, _: &mut HeaderMap) {}
+    pub(in crate::server) fn calling(&self, _: &Upstream, _: &mut HeaderMap) {}
 
     pub(in crate::server) fn answered(&self, _: u16) {}
 

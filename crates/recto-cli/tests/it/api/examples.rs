@@ -22,6 +22,17 @@ fn examples(language: &str, live: &Live) -> String {
 
 /// Runs examples with a program, if it is there; returns what it printed.
 fn run(program: &str, file: &str, language: &str, more: &[&str]) -> Option<(Live, String)> {
+    run_as(program, file, language, more, |live| examples(language, live))
+}
+
+/// The same with what was made of them.
+fn run_as(
+    program: &str,
+    file: &str,
+    language: &str,
+    more: &[&str],
+    made: impl Fn(&Live) -> String,
+) -> Option<(Live, String)> {
     for program in more.iter().chain([&program]) {
         if Command::new(program).arg("--version").output().is_err() {
             skipped(&format!("examples in {language}: there is no {program}"));
@@ -30,7 +41,7 @@ fn run(program: &str, file: &str, language: &str, more: &[&str]) -> Option<(Live
     }
     let live = Live::new();
     live.place.folder.file("reply.json", REPLY);
-    let file = live.place.folder.file(file, examples(language, &live));
+    let file = live.place.folder.file(file, made(&live));
     let output = Command::new(program).arg(&file).current_dir(&live.place.folder.path).output().unwrap();
     let [stdout, stderr] = [output.stdout, output.stderr].map(|it| String::from_utf8_lossy(&it).into_owned());
     assert!(output.status.success(), "{stdout}{stderr}");
@@ -51,8 +62,19 @@ fn the_example_in_python_makes_three_calls() {
     assert_eq!(live.get("/conversations/python/readers/main/turns")["calls"].as_array().unwrap().len(), 3, "{printed}");
 }
 
+/// `RECTO_TSC` is the compiler of TypeScript, which also finds what has a wrong type.
 #[test]
-fn the_example_in_javascript_makes_three_calls() {
-    let Some((live, printed)) = run("node", "example.mjs", "js", &[]) else { return };
+fn the_example_in_typescript_makes_three_calls() {
+    let Some(compiler) = std::env::var_os("RECTO_TSC") else {
+        return skipped("examples in TypeScript: no compiler (set RECTO_TSC)");
+    };
+    let compiled = |live: &Live| {
+        let options = ["--strict", "--target", "es2022", "--module", "nodenext", "--lib", "es2022,dom", "--types", ""];
+        let file = live.place.folder.file("example.mts", examples("ts", live));
+        let output = Command::new(&compiler).args(options).arg(&file).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+        std::fs::read_to_string(file.replace(".mts", ".mjs")).unwrap()
+    };
+    let Some((live, printed)) = run_as("node", "example.mjs", "ts", &[], compiled) else { return };
     assert_eq!(live.get("/conversations/node/readers/main/turns")["calls"].as_array().unwrap().len(), 3, "{printed}");
 }

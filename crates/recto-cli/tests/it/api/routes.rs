@@ -70,6 +70,18 @@ fn conversation(live: &Live) {
     assert_eq!(live.get(&place("/entries?limit=2&from=1"))["next"], 3);
     assert_eq!(live.get(&place("/entries/0"))["entry"]["role"], "user");
     assert_eq!(live.get(&place("/entries/0/original"))["entry"]["parts"][0]["text"], "Read a.rs, please.");
+    let found = live.get(&place("/search?words=read+a.rs"));
+    assert_eq!((&found["found"][0]["seq"], &found["found"][0]["conversation"]), (&json!(0), &json!(NAME)), "{found}");
+    assert_eq!(live.get("/search?words=read+a.rs")["found"], found["found"]);
+    assert!(
+        live.get(&format!("/search?words=read&after={}", NAME.replace('/', "%2F").replace(" ä", "%20%C3%A4")))["found"]
+            .as_array()
+            .unwrap()
+            .is_empty()
+    );
+    live.refuses((400, "bad_request"), "GET", &place("/search?words=+"), "");
+    live.refuses((400, "bad_request"), "GET", &place("/search?words=a&budget=0"), "");
+    live.refuses((413, "too_much"), "GET", &format!("/search?words={}", "a".repeat(5_000)), "");
     assert!(live.get(&place("/notes"))["notes"].as_array().unwrap().is_empty());
     assert!(live.get(&reader("/wants?policy=default&window=32000"))["wants"].as_array().unwrap().is_empty());
 }
@@ -200,7 +212,7 @@ fn every_route_answers_as_it_is_described() {
         live.routes().into_iter().map(|(method, path, _)| (method.to_lowercase(), path)).collect();
     let answered = live.answered.borrow().clone();
     assert_eq!(all.difference(&answered).collect::<Vec<_>>(), Vec::<&(String, String)>::new(), "never asked");
-    assert!(all.len() >= 38);
+    assert!(all.len() >= 40);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Whose things are whose: every route of the description is asked with another tenant's key.
 
 use super::live::{Live, Place};
+use super::mcp::{TOOLS, plain};
 use serde_json::{Value, json};
 use std::io::Read;
 
@@ -30,6 +31,7 @@ fn path(template: &str, id: &str) -> String {
     let path = names.fold(template.to_string(), |path, (name, value)| path.replace(name, value));
     match id {
         "unpin" => format!("{path}?first=0&last=0"),
+        "search" | "searchAll" => format!("{path}?words={SECRET}"),
         "eraseConversation" => format!("{path}?with_forks=true"),
         _ => path,
     }
@@ -100,6 +102,39 @@ fn nothing_of_another_tenant_is_found_by_any_route() {
 }
 
 #[test]
+fn nothing_of_another_tenant_is_found_by_any_tool() {
+    let place = Place::new();
+    let [mine, theirs] = ["mine", "theirs"].map(|tenant| place.key(tenant, tenant));
+    let live = Live::over(&place, Some(&mine));
+    owned(&live);
+    let small = json!({"window": 4_000, "reserve": 500, "body_as": "none"});
+    live.post("/conversations/owned/readers/main/compile", small);
+    for tool in TOOLS {
+        let arguments = |name: &str| match tool {
+            "list" => json!({"search": name}),
+            "search" => json!({"words": SECRET, "conversation": name}),
+            "expand" => json!({"conversation": name, "handle": "m6", "lines": [1, 2]}),
+            _ => json!({"conversation": name}),
+        };
+        live.with_key(&theirs);
+        let refused = plain::uses(&live, tool, &arguments("owned")).to_string();
+        let never = plain::uses(&live, tool, &arguments("never")).to_string();
+        assert_eq!(never.replace("never", "owned"), refused, "{tool}: it reads as if it had never been");
+        assert!(!refused.contains(SECRET), "{tool}: {refused}");
+        // The same is something that its owner is told.
+        live.with_key(&mine);
+        let told = plain::uses(&live, tool, &arguments("owned"));
+        assert_eq!(told["isError"], false, "{tool}: {told}");
+        assert!(tool == "explain" || told.to_string().contains(SECRET), "{tool}: {told}");
+    }
+    for (key, count) in [(&theirs, 0), (&mine, 1)] {
+        live.with_key(key);
+        let all = plain::uses(&live, "search", &json!({"words": SECRET})).to_string();
+        assert_eq!(all.contains("of \\\"owned\\\""), count == 1, "{all}");
+    }
+}
+
+#[test]
 fn lists_and_streams_of_a_tenant_tell_nothing_of_another() {
     let place = Place::new();
     let [mine, theirs] = ["mine", "theirs"].map(|tenant| place.key(tenant, tenant));
@@ -133,7 +168,13 @@ fn without_a_key_nothing_is_told_once_there_is_one() {
             assert_eq!(refused.json()["code"], "R0371");
         }
     }
+    live.with_key("");
+    let refused = plain::sends(&live, &[], "{}");
+    assert_eq!(refused.status, 401, "{}", refused.text());
+    live.is_problem(&refused);
     live.with_key(&mine);
-    let foreign = live.ask("GET", "/api/v1/version", &["Origin: http://evil.test"], "");
-    assert_eq!((foreign.status, &foreign.json()["kind"]), (403, &json!("origin")));
+    for (method, path) in [("GET", "/api/v1/version"), ("POST", "/mcp")] {
+        let foreign = live.ask(method, path, &["Origin: http://evil.test"], "");
+        assert_eq!((foreign.status, &foreign.json()["kind"]), (403, &json!("origin")), "{path}");
+    }
 }

@@ -138,6 +138,28 @@ fn what_can_not_be_done_says_why() {
     live.refuses((400, "too_deep"), "POST", path, deep);
 }
 
+/// Tools, formats and entries are told by clients; that no provider takes them is nobody's defect.
+#[test]
+fn a_page_that_no_provider_takes_is_refused_and_leaves_no_call_open() {
+    let live = Live::new();
+    live.talk("monday", "words", 1);
+    let reader = "/conversations/monday/readers/main";
+    let result = json!({"type": "result", "call": "c", "is_error": false, "content": []});
+    let call = json!({"type": "call", "id": "c", "name": "read", "arguments": {"string": "{}"}});
+    let said = |role: &str, part: &Value| json!({"input": {"role": role, "parts": [part]}});
+    for verb in ["compile", "preview"] {
+        let path = format!("{reader}/{verb}");
+        let refused = live.refuses((422, "not_taken"), "POST", &path, r#"{"tools":[{}]}"#);
+        assert!(refused["detail"].as_str().unwrap().contains("openai_chat refuses: "), "{refused}");
+        for given in [said("tool", &result), said("assistant", &call)] {
+            live.refuses((400, "bad_request"), "POST", &path, given.to_string());
+        }
+    }
+    let before = live.get(&format!("{reader}/turns"));
+    let page = live.post(&format!("{reader}/compile"), json!({}));
+    assert_eq!((before["calls"].as_array().unwrap().len(), &page["turn"]), (1, &json!(1)));
+}
+
 #[test]
 fn numbers_that_nobody_means_break_nothing() {
     let live = Live::new();

@@ -16,6 +16,7 @@ pub(super) fn path(wire: Wire) -> &'static str {
         Wire::OpenaiChat => "/v1/chat/completions",
         Wire::OpenaiResponses => "/v1/responses",
         Wire::Anthropic => "/v1/messages",
+        Wire::Gemini | Wire::Ollama => unreachable!("no client is heard in it"),
     }
 }
 
@@ -242,6 +243,7 @@ impl Talk {
             Wire::OpenaiChat => json!({"model": "gpt-4o"}),
             Wire::OpenaiResponses => json!({"model": "gpt-4o"}),
             Wire::Anthropic => json!({"model": "claude-haiku-4-5", "max_tokens": 99}),
+            Wire::Gemini | Wire::Ollama => unreachable!("no client is heard in it"),
         };
         Talk { wire, list: Vec::new(), beside }
     }
@@ -261,6 +263,7 @@ impl Talk {
             Wire::OpenaiChat => self.list.push(body["choices"][0]["message"].clone()),
             Wire::OpenaiResponses => self.list.extend(body["output"].as_array().unwrap().clone()),
             Wire::Anthropic => self.list.push(json!({"role": "assistant", "content": body["content"]})),
+            Wire::Gemini | Wire::Ollama => unreachable!("no client is heard in it"),
         }
         self
     }

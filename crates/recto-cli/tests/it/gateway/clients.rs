@@ -7,10 +7,11 @@ use super::world::{Between, World};
 use recto::wire::Wire;
 use recto_testkit::fake::{Exchange, Reply};
 use recto_testkit::shared::skipped;
+use serde::Serialize;
 use serde_json::{Value, json};
 use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 
 /// What the user says, each once the one before is answered.
 pub(super) const WORDS: [&str; 3] =
@@ -44,7 +45,7 @@ struct Run {
 }
 
 /// The answers: thoughts, words with a call, two calls at once, a call without words, spelled oddly.
-fn script() -> Vec<Reply> {
+pub(super) fn script() -> Vec<Reply> {
     let replies = [
         Reply::default().thinking("THOUGHT-0.").text("ANSWER-0. I look.").call("read_file", r#"{"path":"a.txt"}"#),
         Reply::default().call("read_file", r#"{"path":"b.txt"}"#).call("list_folder", r#"{"folder":"src"}"#),
@@ -63,11 +64,16 @@ fn script() -> Vec<Reply> {
 
 /// Returns the command that runs an agent, or says loudly that the test is skipped.
 fn agent(language: Language, folder: &Path) -> Option<Command> {
+    match language {
+        Language::Python => program(language, "RECTO_CLIENTS_PYTHON", "agent.py", folder),
+        Language::Node => program(language, "RECTO_CLIENTS_NODE", "agent.mjs", folder),
+    }
+}
+
+/// Returns the command that runs a script of the clients, or says loudly that the test is skipped. The variable names the
+/// Python, or the `node_modules`, that has what the script needs.
+pub(super) fn program(language: Language, variable: &str, script: &str, folder: &Path) -> Option<Command> {
     let scripts = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/clients");
-    let variable = match language {
-        Language::Python => "RECTO_CLIENTS_PYTHON",
-        Language::Node => "RECTO_CLIENTS_NODE",
-    };
     let Some(place) = std::env::var_os(variable) else {
         skipped(&format!("clients of the gateway: no packages for {language:?} (set {variable})"));
         return None;
@@ -75,16 +81,16 @@ fn agent(language: Language, folder: &Path) -> Option<Command> {
     let mut command = match language {
         Language::Python => {
             let mut command = Command::new(place);
-            command.arg(format!("{scripts}/agent.py"));
+            command.arg(format!("{scripts}/{script}"));
             command
         }
         Language::Node => {
             // Node looks for packages beside the script.
-            let script = folder.join("agent.mjs");
-            std::fs::copy(format!("{scripts}/agent.mjs"), &script).unwrap();
+            let copy = folder.join(script);
+            std::fs::copy(format!("{scripts}/{script}"), &copy).unwrap();
             std::os::unix::fs::symlink(place, folder.join("node_modules")).unwrap();
             let mut command = Command::new("node");
-            command.arg(script);
+            command.arg(copy);
             command
         }
     };
@@ -103,22 +109,50 @@ fn run(language: Language, wire: Wire, mode: Mode, between: Between) -> Option<R
     Some(Run { saw, calls, world })
 }
 
-/// Has an agent say all its words in a world, and returns everything that it saw of each reply.
-pub(super) fn talks(language: Language, wire: Wire, mode: Mode, world: &World) -> Option<Vec<Value>> {
-    let mut command = agent(language, &world.folder.path)?;
-    let model = match wire {
+/// What an agent is told to say in a world.
+pub(super) fn plan(wire: Wire, mode: Mode, world: &World) -> Value {
+    plan_to(usual_model(wire), &WORDS, wire, mode, world)
+}
+
+fn plan_to(model: &str, words: &[impl Serialize], wire: Wire, mode: Mode, world: &World) -> Value {
+    let system = "IDENTITY. You help with files, and say little about it. ".repeat(120);
+    json!({
+        "base_url": world.url(), "wire": wire.to_string(), "streams": mode == Mode::Streams, "model": model,
+        "system": system, "words": words,
+    })
+}
+
+fn usual_model(wire: Wire) -> &'static str {
+    match wire {
         Wire::OpenaiChat => "gpt-4o",
         Wire::OpenaiResponses => "gpt-5.5",
         Wire::Anthropic => "claude-sonnet-5-5",
-    };
-    let system = "IDENTITY. You help with files, and say little about it. ".repeat(120);
-    let plan = json!({
-        "base_url": world.url(), "wire": wire.to_string(), "streams": mode == Mode::Streams, "model": model,
-        "system": system, "words": WORDS,
-    });
+        Wire::Gemini | Wire::Ollama => unreachable!("no client is heard in it"),
+    }
+}
+
+/// Runs a program that is told what to do on its stdin.
+pub(super) fn told(mut command: Command, plan: &Value) -> Output {
     let mut child = command.spawn().unwrap();
     child.stdin.take().unwrap().write_all(plan.to_string().as_bytes()).unwrap();
-    let output = child.wait_with_output().unwrap();
+    child.wait_with_output().unwrap()
+}
+
+/// Has an agent say all its words in a world, and returns everything that it saw of each reply.
+pub(super) fn talks(language: Language, wire: Wire, mode: Mode, world: &World) -> Option<Vec<Value>> {
+    talks_to(usual_model(wire), &WORDS, language, wire, mode, world)
+}
+
+/// Has an agent say some words to a model.
+pub(super) fn talks_to(
+    model: &str,
+    words: &[impl Serialize],
+    language: Language,
+    wire: Wire,
+    mode: Mode,
+    world: &World,
+) -> Option<Vec<Value>> {
+    let output = told(agent(language, &world.folder.path)?, &plan_to(model, words, wire, mode, world));
     let said = String::from_utf8_lossy(&output.stderr);
     let refused: Vec<_> = world.fake.log().into_iter().filter_map(|it| it.refusal).collect();
     assert!(output.status.success(), "{language:?} {wire} {mode:?}: {said} {refused:#?}");
@@ -134,15 +168,22 @@ fn check(language: Language, wire: Wire) {
         for (at, (one, other)) in direct.saw.iter().zip(&through.saw).enumerate() {
             assert_eq!(one, other, "{mode:?}: reply {at} is what it is without Recto");
         }
-        for (at, (one, other)) in direct.calls.iter().zip(&through.calls).enumerate() {
-            assert_eq!(one.request.path, other.request.path);
-            assert!(one.request.body == other.request.body, "{mode:?}: body {at} is the same to the byte");
-            assert_eq!(one.usage, other.usage, "{mode:?}: the cache holds as much at call {at}");
-            assert_eq!(headers(one), headers(other), "{mode:?}: call {at}");
-        }
-        assert!(cached(direct.calls.last().expect("calls")) > 0, "the cache is used at all");
-        check_kept(wire, through);
+        check_sent(&format!("{mode:?}"), &direct.calls, &through.calls);
+        check_kept(wire, &through.calls, through.world);
     }
+}
+
+/// Fails unless the same calls reached the provider, to the byte, and its cache held as much of each.
+#[track_caller]
+pub(super) fn check_sent(what: &str, direct: &[Exchange], through: &[Exchange]) {
+    assert_eq!(direct.len(), through.len(), "{what}");
+    for (at, (one, other)) in direct.iter().zip(through).enumerate() {
+        assert_eq!(one.request.path, other.request.path);
+        assert!(one.request.body == other.request.body, "{what}: body {at} is the same to the byte");
+        assert_eq!(one.usage, other.usage, "{what}: the cache holds as much at call {at}");
+        assert_eq!(headers(one), headers(other), "{what}: call {at}");
+    }
+    assert!(cached(direct.last().expect("calls")) > 0, "{what}: the cache is used at all");
 }
 
 /// Under the policy that holds if nobody chooses one, nothing is refused, lost or doubled.
@@ -152,14 +193,15 @@ fn check_usual(language: Language, wire: Wire) {
     for (one, other) in direct.saw.iter().zip(&through.saw) {
         assert_eq!(without_usage(&one["reply"]), without_usage(&other["reply"]));
     }
-    check_kept(wire, through);
+    check_kept(wire, &through.calls, through.world);
 }
 
+/// Fails unless one conversation was kept, of all that was said.
 #[track_caller]
-fn check_kept(wire: Wire, mut run: Run) {
-    let mut expected = Said::all(wire, &run.calls.last().expect("calls").request.json());
+pub(super) fn check_kept(wire: Wire, calls: &[Exchange], mut world: World) {
+    let mut expected = Said::all(wire, &calls.last().expect("calls").request.json());
     expected.push(Said::Assistant(LAST.into()));
-    let kept = run.world.kept();
+    let kept = world.kept();
     assert_eq!(kept.len(), 1, "one conversation");
     assert_eq!(kept[0], expected, "everything once, in order");
     assert_eq!(repeated(&kept[0]), Vec::<&Said>::new());
@@ -217,27 +259,27 @@ fn a_node_agent_on_messages_sees_what_it_would_without_recto() {
 
 #[test]
 fn under_the_usual_policy_nothing_is_refused_lost_or_doubled() {
-    for wire in Wire::ALL {
+    for wire in Wire::CLIENTS {
         check_usual(Language::Node, wire);
     }
 }
 
 #[test]
 fn on_postgres_nothing_is_refused_lost_or_doubled() {
-    for (language, wire) in [Language::Python, Language::Node, Language::Node].into_iter().zip(Wire::ALL) {
+    for (language, wire) in [Language::Python, Language::Node, Language::Node].into_iter().zip(Wire::CLIENTS) {
         let Some(direct) = run(language, wire, Mode::Streams, Between::Nothing) else { return };
         let through = run(language, wire, Mode::Streams, Between::OnPostgres("none")).expect("it is there");
         assert_eq!(direct.saw, through.saw, "{wire}: it sees what it sees without Recto");
         let bodies = |run: &Run| run.calls.iter().map(|call| call.request.body.clone()).collect::<Vec<_>>();
         assert!(bodies(&direct) == bodies(&through), "{wire}: every body is the same to the byte");
-        check_kept(wire, through);
+        check_kept(wire, &through.calls, through.world);
     }
 }
 
 /// The control: without Recto an agent is itself alike twice, and what is said twice is seen to be.
 #[test]
 fn without_recto_two_runs_are_alike_and_a_doubled_message_is_noticed() {
-    for wire in Wire::ALL {
+    for wire in Wire::CLIENTS {
         let twice = [(); 2].map(|()| run(Language::Node, wire, Mode::Streams, Between::Nothing));
         let [Some(one), Some(other)] = twice else { return };
         assert_eq!(one.saw, other.saw);

@@ -16,7 +16,7 @@ const ORIGINAL: &str = "39: path a.txt";
 /// The last answer.
 const LAST: &str = "ANSWER-7. That is all.";
 /// A policy that leaves results of some tools out as soon as they were seen, and never what was asked back.
-const AT_ONCE: &str = r#"
+pub(super) const AT_ONCE: &str = r#"
 schema_version = 1
 name = "at_once"
 apply = "immediately"
@@ -75,6 +75,7 @@ fn input(wire: Wire, call: &Exchange) -> u64 {
         Wire::OpenaiChat => of("/prompt_tokens"),
         Wire::OpenaiResponses => of("/input_tokens"),
         Wire::Anthropic => of("/input_tokens") + of("/cache_read_input_tokens") + of("/cache_creation_input_tokens"),
+        Wire::Gemini | Wire::Ollama => unreachable!("no client is heard in it"),
     }
 }
 
@@ -84,6 +85,7 @@ fn grid(wire: Wire) -> u64 {
         Wire::OpenaiChat => 128,
         Wire::OpenaiResponses => 2_048,
         Wire::Anthropic => 1,
+        Wire::Gemini | Wire::Ollama => unreachable!("no client is heard in it"),
     }
 }
 
@@ -107,6 +109,7 @@ fn shown(wire: Wire, reply: &Value) -> (String, Vec<String>) {
             let words = of(all(&reply["content"]), "text").iter().map(|it| text(&it["text"])).collect();
             (words, of(all(&reply["content"]), "tool_use").iter().map(|it| text(&it["name"])).collect())
         }
+        Wire::Gemini | Wire::Ollama => unreachable!("no client is heard in it"),
     }
 }
 

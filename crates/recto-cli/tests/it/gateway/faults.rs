@@ -112,7 +112,7 @@ fn ended(how: &str) -> String {
 
 #[test]
 fn a_stream_that_the_provider_breaks_off_breaks_off_for_the_client_and_is_kept_as_such() {
-    for wire in Wire::ALL {
+    for wire in Wire::CLIENTS {
         let scene = Scene::new(wire);
         scene.world.fake.push(Reply::default().text(LONG).broken_after(EVENTS));
         let heard = scene.client.streams(&scene.talk).whole();
@@ -126,7 +126,7 @@ fn a_stream_that_the_provider_breaks_off_breaks_off_for_the_client_and_is_kept_a
 
 #[test]
 fn wherever_a_stream_breaks_off_nothing_is_kept_as_whole_that_was_not() {
-    for wire in Wire::ALL {
+    for wire in Wire::CLIENTS {
         let scene = Scene::new(wire);
         let whole = scene.world.fake.log().len();
         scene.world.fake.push(Reply::default().text(LONG));
@@ -149,7 +149,7 @@ fn wherever_a_stream_breaks_off_nothing_is_kept_as_whole_that_was_not() {
 
 #[test]
 fn garbage_in_a_stream_goes_through_and_what_was_heard_before_is_kept_as_broken() {
-    for wire in Wire::ALL {
+    for wire in Wire::CLIENTS {
         let scene = Scene::new(wire);
         scene.world.fake.push(Reply::default().text(LONG).garbled_after(EVENTS));
         let heard = scene.client.streams(&scene.talk).whole();
@@ -163,7 +163,7 @@ fn garbage_in_a_stream_goes_through_and_what_was_heard_before_is_kept_as_broken(
 
 #[test]
 fn a_stream_that_stands_still_is_broken_off_after_a_while() {
-    for wire in Wire::ALL {
+    for wire in Wire::CLIENTS {
         let scene = Scene::with(wire, "timeout_seconds = 1\n");
         let gate = Gate::default();
         let heard = scene.half_heard(&gate).whole();
@@ -177,7 +177,7 @@ fn a_stream_that_stands_still_is_broken_off_after_a_while() {
 
 #[test]
 fn an_answer_that_does_not_begin_is_not_waited_for() {
-    for wire in Wire::ALL {
+    for wire in Wire::CLIENTS {
         let scene = Scene::with(wire, "timeout_seconds = 1\n");
         let gate = Gate::default();
         scene.world.fake.push(Reply::default().text(LONG).waiting_after(0, &gate));
@@ -191,7 +191,7 @@ fn an_answer_that_does_not_begin_is_not_waited_for() {
 
 #[test]
 fn a_refusal_comes_back_as_it_is_and_nothing_is_kept_of_it() {
-    for wire in Wire::ALL {
+    for wire in Wire::CLIENTS {
         for (at, status) in [400, 401, 429, 500, 503, 529].into_iter().enumerate() {
             let scene = Scene::new(wire);
             let body =
@@ -211,7 +211,7 @@ fn a_refusal_comes_back_as_it_is_and_nothing_is_kept_of_it() {
 
 #[test]
 fn a_body_that_is_cut_is_no_answer() {
-    for wire in Wire::ALL {
+    for wire in Wire::CLIENTS {
         let scene = Scene::new(wire);
         scene.world.fake.push(Reply::default().text(LONG).broken_after(1));
         assert_eq!(scene.client.asks(&scene.talk).told(), (502, "upstream"), "{wire}");
@@ -226,7 +226,7 @@ fn nobody_there_is_told_as_such() {
     let mut world = World::before(Server::start(), "");
     world.lead_to("http://127.0.0.1:1", "");
     world.serve("default");
-    for wire in Wire::ALL {
+    for wire in Wire::CLIENTS {
         let talk = Talk::new(wire).user("First.");
         assert_eq!(Client::of(&world).asks(&talk).told(), (502, "upstream"), "{wire}");
     }
@@ -236,7 +236,7 @@ fn nobody_there_is_told_as_such() {
 
 #[test]
 fn a_client_that_leaves_in_the_middle_leaves_what_it_heard_as_cancelled() {
-    for wire in Wire::ALL {
+    for wire in Wire::CLIENTS {
         let scene = Scene::new(wire);
         let gate = Gate::default();
         scene.half_heard(&gate).leaves();
@@ -274,7 +274,7 @@ fn the_provider_is_hung_up_on_when_the_client_leaves() {
 
 #[test]
 fn a_client_that_leaves_before_the_answer_begins_leaves_its_words() {
-    for (wire, streams) in Wire::ALL.into_iter().flat_map(|wire| [(wire, true), (wire, false)]) {
+    for (wire, streams) in Wire::CLIENTS.into_iter().flat_map(|wire| [(wire, true), (wire, false)]) {
         let scene = Scene::new(wire);
         let gate = Gate::default();
         scene.world.fake.push(Reply::default().text(LONG).waiting_after(0, &gate));
@@ -293,7 +293,7 @@ fn a_client_that_leaves_before_the_answer_begins_leaves_its_words() {
 
 #[test]
 fn an_answer_that_runs_when_the_server_is_to_end_comes_to_its_end() {
-    for wire in Wire::ALL {
+    for wire in Wire::CLIENTS {
         let mut scene = Scene::new(wire);
         let gate = Gate::default();
         let coming = scene.half_heard(&gate);
@@ -318,7 +318,7 @@ fn an_answer_that_runs_when_the_server_is_to_end_comes_to_its_end() {
 
 #[test]
 fn a_second_signal_cuts_an_answer_and_it_is_kept_as_broken() {
-    for wire in Wire::ALL {
+    for wire in Wire::CLIENTS {
         let mut scene = Scene::new(wire);
         let gate = Gate::default();
         let coming = scene.half_heard(&gate);
@@ -337,7 +337,7 @@ fn a_second_signal_cuts_an_answer_and_it_is_kept_as_broken() {
 
 #[test]
 fn a_server_that_is_killed_in_the_middle_leaves_no_reply_and_the_next_goes_on() {
-    for wire in Wire::ALL {
+    for wire in Wire::CLIENTS {
         let mut scene = Scene::new(wire);
         let gate = Gate::default();
         let coming = scene.half_heard(&gate);

@@ -24,7 +24,7 @@ const SHORT: usize = 6;
 fn world(policy: &str) -> (World, Plain) {
     let plain = Plain::answering(|came, stream| {
         let number = came.header("x-answer").map_or(0, |it| it.parse().unwrap());
-        let answer = &answers(Wire::ALL.into_iter().find(|wire| came.line.contains(path(*wire))).unwrap())[number];
+        let answer = &answers(Wire::CLIENTS.into_iter().find(|wire| came.line.contains(path(*wire))).unwrap())[number];
         stream.write_all(answer).unwrap();
     });
     let mut world = World::before(Server::start(), "");
@@ -49,6 +49,7 @@ fn answers(wire: Wire) -> Vec<Vec<u8>> {
              \"type\":\"message\",\"role\":\"assistant\",\"model\":\"m\",\"stop_reason\":\"end_turn\",\
              \"usage\":{\"input_tokens\":7,\"output_tokens\":1} }"
         }
+        Wire::Gemini | Wire::Ollama => unreachable!("no client is heard in it"),
     };
     let whole = |status: &str, body: &[u8]| {
         let length = body.len();
@@ -124,7 +125,7 @@ fn bodies(test: &str) -> Option<Vec<(Wire, Vec<u8>)>> {
         for conversation in &all {
             let answers = conversation.entries.iter().enumerate().filter(|(_, it)| it.role == Role::Assistant);
             let Some((end, _)) = answers.skip(turn).find(|(at, _)| *at > 0) else { continue };
-            let wire = Wire::ALL[bodies.len() % Wire::ALL.len()];
+            let wire = Wire::CLIENTS[bodies.len() % Wire::CLIENTS.len()];
             let mut log = Log::counted_by(Tokenizer::Bytes4);
             for entry in &conversation.entries[..end] {
                 log.append(entry.clone()).unwrap();
@@ -188,7 +189,7 @@ fn under_none_a_thousand_bodies_go_through_byte_for_byte() {
 fn under_the_default_short_conversations_go_through_byte_for_byte_but_for_the_tool_that_is_offered() {
     let (mut world, plain) = world("default");
     let client = Client::of(&world);
-    for (number, wire) in Wire::ALL.into_iter().enumerate().cycle().take(24) {
+    for (number, wire) in Wire::CLIENTS.into_iter().enumerate().cycle().take(24) {
         let list: Vec<Value> = (0..SHORT)
             .map(|at| {
                 let role = if at % 2 == 0 { "user" } else { "assistant" };
@@ -233,7 +234,7 @@ fn what_nobody_can_read_goes_through_byte_for_byte() {
     for policy in ["none", "default"] {
         let (mut world, plain) = world(policy);
         let client = Client::of(&world);
-        for (wire, body) in Wire::ALL.into_iter().flat_map(|wire| bodies.map(|body| (wire, body))) {
+        for (wire, body) in Wire::CLIENTS.into_iter().flat_map(|wire| bodies.map(|body| (wire, body))) {
             if policy == "default" && std::str::from_utf8(body).is_err() {
                 // Secrets could stand in it, and nobody would see them.
                 assert_eq!(client.sends(path(wire), body).whole().header("x-recto-refused"), Some("body"));

@@ -23,6 +23,7 @@ impl Said {
             Wire::OpenaiChat => of_chat(it),
             Wire::OpenaiResponses => of_responses(it),
             Wire::Anthropic => of_messages(it),
+            Wire::Gemini | Wire::Ollama => unreachable!("no client is heard in it"),
         })
         .collect()
     }

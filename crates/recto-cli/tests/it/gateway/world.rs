@@ -107,7 +107,7 @@ impl World {
     /// Writes a configuration in which every wire has an upstream at this address.
     pub(super) fn lead_to(&self, url: &str, lines: &str) {
         let mut config = String::new();
-        for wire in Wire::ALL {
+        for wire in Wire::CLIENTS {
             let version = if wire == Wire::Anthropic { "" } else { "/v1" };
             config += &format!("[upstream.fake_{wire}]\nurl = '{url}{version}'\nwire = '{wire}'\nmodels = ['*']\n");
             config += &format!("retries = 0\n{lines}");

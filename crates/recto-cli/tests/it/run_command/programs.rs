@@ -10,22 +10,22 @@ use std::path::{Path, PathBuf};
 
 /// What a program is called on the command line, and in the configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Program {
+pub(crate) enum Program {
     ClaudeCode,
     Codex,
 }
 
 impl Program {
-    pub(super) const ALL: [Program; 2] = [Program::ClaudeCode, Program::Codex];
+    pub(crate) const ALL: [Program; 2] = [Program::ClaudeCode, Program::Codex];
 
-    pub(super) fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Program::ClaudeCode => "claude-code",
             Program::Codex => "codex",
         }
     }
 
-    pub(super) fn key(self) -> &'static str {
+    pub(crate) fn key(self) -> &'static str {
         match self {
             Program::ClaudeCode => "claude_code",
             Program::Codex => "codex",
@@ -72,7 +72,7 @@ impl Place {
     }
 
     /// Returns a place with both programs, or says loudly that the test is skipped.
-    pub(super) fn of_programs(test: &str) -> Option<Place> {
+    pub(crate) fn of_programs(test: &str) -> Option<Place> {
         let paths = Program::ALL.map(|program| program.path(test));
         let [Some(claude_code), Some(codex)] = paths else { return None };
         let place = Place::new();
@@ -82,7 +82,7 @@ impl Place {
 }
 
 /// An answer that runs a command.
-fn calling(program: Program, command: &str) -> Reply {
+pub(crate) fn calling(program: Program, command: &str) -> Reply {
     let (name, arguments) = match program {
         Program::ClaudeCode => ("Bash", serde_json::json!({"command": command, "description": "say it"})),
         Program::Codex => ("exec_command", serde_json::json!({"cmd": command})),

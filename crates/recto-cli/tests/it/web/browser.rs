@@ -117,6 +117,13 @@ impl Browser {
         self.commands("Emulation.setEmulatedMedia", &json!({"features": [feature]}));
     }
 
+    /// Lets pages use the clipboard.
+    #[track_caller]
+    pub(super) fn allows_copying(&self) {
+        let wanted = json!({"permissions": ["clipboardReadWrite", "clipboardSanitizedWrite"]});
+        self.commands("Browser.grantPermissions", &wanted);
+    }
+
     #[track_caller]
     fn commands(&self, command: &str, params: &Value) {
         self.tells("POST", &self.path("/goog/cdp/execute"), &json!({"cmd": command, "params": params}));

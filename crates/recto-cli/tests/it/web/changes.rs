@@ -1,11 +1,16 @@
 use super::Inspected;
 use super::browser::{Browser, asks};
-use recto_testkit::fake::{Reply, Server};
+use recto_testkit::fake::{Gate, Reply, Server};
 use serde_json::{Value, json};
 
 /// Has an agent make one more call through the gateway, of a talk of so many questions.
 fn calls(inspected: &Inspected, fake: &Server, questions: usize) {
-    fake.push(Reply::default().text(&format!("Answer {questions}.")));
+    answered(inspected, fake, questions, Reply::default());
+}
+
+/// The same, with an answer that begins as it is told.
+fn answered(inspected: &Inspected, fake: &Server, questions: usize, reply: Reply) {
+    fake.push(reply.text(&format!("Answer {questions}.")));
     let mut messages = Vec::new();
     for at in 1..=questions {
         messages.push(json!({"role": "user", "content": format!("Question {at}?")}));
@@ -40,6 +45,38 @@ fn a_call_through_the_gateway_is_seen_as_it_happens() {
     browser.until("[...document.querySelectorAll('.entry')].some((it) => it.textContent.includes('Question 2?'))");
     assert_eq!(browser.runs("return window.isSamePage"), json!(true), "nobody loaded the page again");
     browser.pictures("live");
+    browser.is_quiet();
+}
+
+#[test]
+fn what_was_said_is_seen_while_the_call_runs_and_its_answer_when_it_is_there() {
+    let Some(browser) = Browser::start("inspector, running call") else { return };
+    let fake = Server::start();
+    let inspected = Inspected::before(&fake);
+    calls(&inspected, &fake, 1);
+    browser.goes(&inspected.at("#/c/live-talk/main/page/next"));
+    browser.until("document.querySelector('#live.on')");
+    browser.until("document.querySelector('.entry .words')");
+    let says = |words: &str| {
+        browser.until(&format!(
+            "[...document.querySelectorAll('.entry .said')].some((it) => it.textContent.includes({}))",
+            json!(words)
+        ));
+    };
+    let gate = Gate::default();
+    std::thread::scope(|scope| {
+        let reply = Reply::default().waiting_after(0, &gate);
+        let call = scope.spawn(|| answered(&inspected, &fake, 2, reply));
+        gate.reached();
+        says("Question 2?");
+        assert!(!browser.words().contains("Answer 2."));
+        assert!(!call.is_finished(), "nobody has answered yet");
+        browser.pictures("live-running");
+        gate.open();
+        call.join().unwrap();
+    });
+    says("Answer 2.");
+    browser.until("document.querySelector('.stepper')?.textContent.includes('of 2')");
     browser.is_quiet();
 }
 

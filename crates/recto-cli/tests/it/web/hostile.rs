@@ -3,7 +3,7 @@ use super::browser::Browser;
 use serde_json::{Value, json};
 
 /// Words that would like to be code, or to be read otherwise than they are.
-const CORPUS: [&str; 14] = [
+pub(super) const CORPUS: [&str; 14] = [
     "<img src=x onerror=\"window.canary=1\">",
     "<script>window.canary=1</script>",
     "\"><svg onload=window.canary=1>",

@@ -55,7 +55,6 @@ is('no receipt', shape(fates.rows(3, null, null)), ['entry:0', 'entry:1', 'entry
 is('tally', fates.tally(receipt.fates), { shown: 1, changed: 1, not_shown: 10 });
 is('a reason', fates.reason({ reason: 'excerpted', kept: 2, of: 30, age: 4 }), '2 of 30 lines kept, after 4 calls');
 is('an unknown reason', fates.reason({ reason: 'brand_new' }), 'brand new');
-is('a reason that has a field of the pass\u2019s name', fates.pass({ by: 99, reason: 'superseded' }), 'superseded');
 
 // The bar: everything is there, nothing is too thin, and it is full.
 const bar = ledger.layout({ window: 32000, reserve_out: 8000, tools: 606, system: 1, user: 683, results: 8895 });

@@ -85,6 +85,28 @@ fn the_bytes_that_are_shown_are_those_of_the_request() {
 }
 
 #[test]
+fn a_copied_command_sends_the_bytes_of_the_request() {
+    let Some(browser) = Browser::start("inspector, curl") else { return };
+    let inspected = Inspected::demo();
+    let path = "/api/v1/conversations/late-fees/readers/main/turns/3/request";
+    let (_, _, bytes) = send(&inspected.url, "GET", path, &[], &Value::Null).unwrap();
+    browser.allows_copying();
+    browser.goes(&inspected.at("#/c/late-fees/main/turn/3"));
+    browser.clicks("button", "Show the exact request");
+    browser.clicks("button", "Copy as curl");
+    browser.says("Command copied");
+    let command = browser.runs("return navigator.clipboard.readText()");
+    let command = command.as_str().unwrap();
+    assert!(command.starts_with("curl https://api.openai.com/v1/chat/completions"), "{command}");
+    // A shell takes it apart as it would for curl; the last word is the body.
+    let script = format!("curl() {{ for word; do :; done; printf %s \"$word\"; }}\n{command}\n");
+    let ran = std::process::Command::new("sh").arg("-c").arg(script).env_clear().output().unwrap();
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+    assert!(ran.stdout == bytes, "{} bytes, not {}", ran.stdout.len(), bytes.len());
+    browser.is_quiet();
+}
+
+#[test]
 fn a_page_that_cannot_be_shown_says_what_to_do() {
     let Some(browser) = Browser::start("inspector, failures") else { return };
     let inspected = Inspected::empty();

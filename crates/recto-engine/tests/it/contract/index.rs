@@ -24,15 +24,15 @@ pub(super) async fn entries_are_found_by_their_terms_the_newest_first<S: Store>(
     filled(&store, "c", &["red fox", "fox", "東京 fox", "hen"]).await;
     let before = store.conversation(&tenant(), &name("c")).await.unwrap();
     let texts = vec![termed(0, &["red", "fox"]), termed(1, &["fox"]), termed(2, &["東京", "fox"]), termed(3, &[])];
-    let reached = store.index(&tenant(), &name("c"), texts.clone()).await.unwrap().unwrap();
+    let reached = store.index(&tenant(), &name("c"), texts.clone()).await.unwrap();
     assert_eq!((reached.upto, reached.texts), (Some(Seq(3)), 3));
     assert_eq!(places(&store, "c", "fox", 9).await, (vec![2, 1, 0], false));
     assert_eq!(places(&store, "c", "fox", 2).await, (vec![2, 1], true));
     assert_eq!(places(&store, "c", "東京", 9).await, (vec![2], false));
     assert_eq!(places(&store, "c", "wolf", 9).await, (vec![], false));
-    let again = store.index(&tenant(), &name("c"), texts).await.unwrap().unwrap();
+    let again = store.index(&tenant(), &name("c"), texts).await.unwrap();
     assert_eq!(again, reached, "what is there is passed over");
-    assert_eq!(store.indexed(&tenant(), &name("c")).await.unwrap(), Some(reached));
+    assert_eq!(store.indexed(&tenant(), &name("c")).await.unwrap(), reached);
     let after = store.conversation(&tenant(), &name("c")).await.unwrap();
     assert_eq!(before.version, after.version, "it is no change of the conversation");
 }
@@ -54,7 +54,7 @@ pub(super) async fn a_fork_finds_what_it_shares<S: Store>(store: S) {
     filled(&store, "parent", &["fox", "fox", "fox"]).await;
     store.create(&tenant(), fork("child", "parent", Some(1))).await.unwrap();
     store.append(&tenant(), &name("child"), batch(vec![user("fox")])).await.unwrap();
-    let reached = store.indexed(&tenant(), &name("child")).await.unwrap().unwrap();
+    let reached = store.indexed(&tenant(), &name("child")).await.unwrap();
     assert_eq!(reached.upto, Some(Seq(1)), "its own begin behind that");
     let all = (0..3).map(|seq| termed(seq, &["fox"])).collect();
     store.index(&tenant(), &name("parent"), all).await.unwrap();

@@ -26,8 +26,14 @@ fn a_model_reads_the_prompt_the_numbers_and_the_words_over_every_wire() {
         block_on(async {
             let server = Server::start();
             server.push(good(0));
-            let model = if wire == Wire::Anthropic { "claude-haiku-4-5" } else { "gpt-4o" };
-            let settings = Settings::new(upstream(&server, wire), vec![Target::named(model).unwrap()]);
+            let target = match wire {
+                Wire::Anthropic => Target::named("claude-haiku-4-5").unwrap(),
+                Wire::Gemini => Target::named("gemini-3.8-flash").unwrap(),
+                Wire::Ollama => recto_testkit::mixed::at_home("qwen3"),
+                Wire::OpenaiChat | Wire::OpenaiResponses => Target::named("gpt-4o").unwrap(),
+            };
+            let model = target.name.clone();
+            let settings = Settings::new(upstream(&server, wire), vec![target]);
             let engine = memory(Summarizer::of(settings).unwrap(), 1).await;
             turn(&engine, &at(), &call()).await;
             let body = body(&server, 0);
@@ -35,9 +41,19 @@ fn a_model_reads_the_prompt_the_numbers_and_the_words_over_every_wire() {
             for words in ["You shorten one message", "originalLength: 2", "targetLength: 120", "CONTENT-0. line 59"] {
                 assert!(text.contains(words), "{wire}: {words}: {text}");
             }
-            let longest = ["max_tokens", "max_completion_tokens", "max_output_tokens"].map(|name| body[name].as_u64());
-            assert_eq!(longest.iter().flatten().collect::<Vec<_>>(), [&4_096], "{wire}");
-            assert_eq!(body["model"], model);
+            let places = [
+                "/max_tokens",
+                "/max_completion_tokens",
+                "/max_output_tokens",
+                "/generationConfig/maxOutputTokens",
+                "/options/num_predict",
+            ];
+            let longest: Vec<u64> = places.iter().filter_map(|at| body.pointer(at)?.as_u64()).collect();
+            assert_eq!(longest, [4_096], "{wire}");
+            match wire {
+                Wire::Gemini => assert!(server.log()[0].request.path.contains(&format!("/models/{model}:"))),
+                _ => assert_eq!(body["model"], *model),
+            }
         });
     }
 }

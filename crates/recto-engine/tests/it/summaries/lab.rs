@@ -20,7 +20,8 @@ pub(crate) fn at() -> At {
 
 /// A provider at a fake, without patience of its own.
 pub(crate) fn upstream(server: &Server, wire: Wire) -> Upstream {
-    let url = if wire == Wire::Anthropic { server.url() } else { format!("{}/v1", server.url()) };
+    let has_version = matches!(wire, Wire::OpenaiChat | Wire::OpenaiResponses);
+    let url = if has_version { format!("{}/v1", server.url()) } else { server.url() };
     Upstream::of(Reached { retries_max: 0, ..Reached::new("fake", &url, wire) }).unwrap()
 }
 

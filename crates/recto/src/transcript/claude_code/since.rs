@@ -1,10 +1,10 @@
 //! What stands behind a record of a session file, on the branch that the program goes on with.
 
-use super::lines::{Line, Lines};
 use super::steps::{SYNTHETIC, Steps};
 use super::tree::Branch;
 use crate::entry::{Entry, Origin, Part, Role, Text};
 use crate::error::Error;
+use crate::transcript::lines::{Line, Lines};
 use crate::wire::json::{Fields, Source, without_lone_surrogates};
 use std::collections::HashSet;
 
@@ -30,7 +30,7 @@ pub struct Since {
 pub fn since(text: &str, mark: Option<&str>) -> Result<Option<Since>, Error> {
     let (text, _) = without_lone_surrogates(text);
     let source = Source { text: &text };
-    let lines = Lines::of(&source)?;
+    let lines = Lines::of(&source, super::KEY)?;
     let branch = Branch::of(&lines.list);
     let on_branch = || branch.lines.iter().map(|at| &lines.list[*at]);
     let marked = on_branch().position(|line| mark.is_some() && line.text("uuid").as_deref() == mark);

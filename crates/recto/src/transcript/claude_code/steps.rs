@@ -1,8 +1,8 @@
 //! From records to entries: records of one message of the model are one step again, in the order of its blocks.
 
-use super::lines::Line;
 use crate::entry::{Entry, Millis, Origin, Part, Role, Text};
 use crate::error::Error;
+use crate::transcript::lines::{self, Line};
 use crate::transcript::time;
 use crate::wire::anthropic::{Read, Reading};
 use crate::wire::json::{Fields, Source};
@@ -101,7 +101,7 @@ impl<'s, 't> Steps<'s, 't> {
     /// What should be told; to be asked for before the entries are taken.
     pub(crate) fn notes(&mut self) -> Vec<String> {
         self.twice = self.list.iter_mut().map(Step::drop_twice).sum();
-        (self.twice > 0).then(|| super::lines::left_out(self.twice, "call repeated in its step")).into_iter().collect()
+        (self.twice > 0).then(|| lines::left_out(self.twice, "call repeated in its step")).into_iter().collect()
     }
 
     /// Returns the entries.

@@ -1,6 +1,6 @@
 //! Which records are on the branch that goes on.
 
-use super::lines::{Counts, Line};
+use crate::transcript::lines::{Counts, Line};
 use crate::wire::json::Fields;
 use serde_json::value::RawValue;
 use std::collections::{HashMap, HashSet};

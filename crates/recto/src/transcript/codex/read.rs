@@ -3,6 +3,7 @@
 use super::super::{Conversation, RECORD_BYTES_MAX, responses};
 use crate::entry::{Entry, Millis, Origin, Part, Role, Text};
 use crate::error::{Error, Place};
+use crate::transcript::lines::counted;
 use crate::transcript::time;
 use crate::wire::json::{Source, offset_in, without_position};
 use crate::wire::openai_responses::{Items, Record, kind_of};
@@ -292,8 +293,4 @@ pub(super) fn begins_turn(entry: &Entry) -> bool {
         _ => false,
     };
     entry.role == Role::User && !entry.parts.first().is_some_and(is_context)
-}
-
-fn counted(number: usize, noun: &str) -> String {
-    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }

@@ -1,10 +1,12 @@
 //! Content blocks, read: each becomes a part, and what has no part of its own is kept byte for byte.
 
-use super::media::shortened;
-use super::{PROVIDER, WIRE, base64};
+use super::PROVIDER;
 use crate::entry::{Arguments, Call, Entry, Media, Part, Piece, Reasoning, Role, Text, ToolResult};
 use crate::error::Error;
-use crate::wire::json::{Fields, Source};
+use crate::wire::base64;
+use crate::wire::json::{Fielded, Fields, Source};
+use crate::wire::media::shortened;
+use crate::wire::{Wire, kept};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
@@ -51,18 +53,7 @@ impl Read {
 
     /// Returns the entry of it; `message` are fields of the message without a place.
     pub(crate) fn into_entry(self, message: Map<String, Value>) -> Entry {
-        let mut entry = Entry::new(self.role, self.parts);
-        let mut extra = Map::new();
-        if !message.is_empty() {
-            extra.insert("message".into(), Value::Object(message));
-        }
-        if !self.fields.is_empty() {
-            extra.insert("parts".into(), Value::Object(self.fields));
-        }
-        if !extra.is_empty() {
-            entry.extra.insert(WIRE.into(), Value::Object(extra));
-        }
-        entry
+        kept::entry(Wire::Anthropic, self.role, self.parts, message, self.fields)
     }
 }
 
@@ -153,52 +144,6 @@ impl<'t> Reading<'_, 't> {
     }
 }
 
-/// The fields of a block, taken out one by one.
-struct Fielded<'s, 't> {
-    source: &'s Source<'t>,
-    raw: &'t RawValue,
-    here: String,
-    fields: Fields<'t>,
-    /// Fields that were made of others.
-    left: Map<String, Value>,
-}
-
-impl<'s, 't> Fielded<'s, 't> {
-    fn of(source: &'s Source<'t>, raw: &'t RawValue, here: &str) -> Result<Fielded<'s, 't>, Error> {
-        let fields = source.read(raw, here)?;
-        Ok(Fielded { source, raw, here: here.to_string(), fields, left: Map::new() })
-    }
-
-    fn given<T: serde::Deserialize<'t>>(&mut self, name: &str) -> Result<Option<T>, Error> {
-        let what = || format!("{}.{name}", self.here);
-        let read = self.fields.remove(name).map(|raw| self.source.read::<Option<T>>(raw, &what()));
-        Ok(read.transpose()?.flatten())
-    }
-
-    fn needed<T: serde::Deserialize<'t>>(&mut self, name: &str) -> Result<T, Error> {
-        let missing = format!("{}: a block without {name:?}", self.here);
-        self.given(name)?.ok_or_else(|| self.source.refuse(self.raw, missing))
-    }
-
-    /// What was not taken out, as far as it says something.
-    fn rest(self) -> Result<Map<String, Value>, Error> {
-        let mut rest = self.left;
-        for (name, raw) in self.fields {
-            let value: Value = self.source.read(raw, &format!("{}.{name}", self.here))?;
-            let is_empty = match &value {
-                Value::Null => true,
-                Value::Array(list) => list.is_empty(),
-                Value::Object(fields) => fields.is_empty(),
-                _ => false,
-            };
-            if !is_empty {
-                rest.insert(name, value);
-            }
-        }
-        Ok(rest)
-    }
-}
-
 /// A block that goes back as it came, but for its cache mark.
 fn opaque(block: &mut Fielded<'_, '_>) -> Part {
     block.fields.clear();
@@ -214,7 +159,7 @@ fn call(block: &mut Fielded<'_, '_>) -> Result<Call, Error> {
 /// A picture or document; `None` if no part can hold its source.
 fn media(kind: &str, block: &mut Fielded<'_, '_>) -> Result<Option<Part>, Error> {
     let Some(raw) = block.fields.get("source").copied() else {
-        return Err(block.source.refuse(block.raw, format!("{}: a block without \"source\"", block.here)));
+        return Err(block.source.refuse(block.raw, format!("{} has no \"source\"", block.here)));
     };
     let mut source = Fielded::of(block.source, raw, &format!("{}.source", block.here))?;
     let is_document = kind == "document";

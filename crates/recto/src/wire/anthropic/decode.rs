@@ -171,7 +171,7 @@ pub(super) fn error_text(error: &str) -> String {
     }
 }
 
-pub(super) fn stop(reason: &str) -> Option<Stop> {
+pub(crate) fn stop(reason: &str) -> Option<Stop> {
     match reason {
         "end_turn" | "stop_sequence" | "compaction" => Some(Stop::End),
         "max_tokens" => Some(Stop::Length),
@@ -195,7 +195,7 @@ pub(crate) struct Reported {
 
 impl Reported {
     /// Takes over what is told later.
-    pub(super) fn update(&mut self, later: Reported) {
+    pub(crate) fn update(&mut self, later: Reported) {
         let pick = |old: &mut Option<u64>, new: Option<u64>| *old = new.or(*old);
         pick(&mut self.input_tokens, later.input_tokens);
         pick(&mut self.cache_read_input_tokens, later.cache_read_input_tokens);

@@ -1,7 +1,7 @@
 //! From page to body: written straight into bytes, in a fixed order of keys.
 
 use super::marks::place;
-use super::media::{Source, document, image, named};
+use super::media::{Source, document, image};
 use super::model::Model;
 use super::turns::{Block, Layout, STAND_IN, Speaker, Turn, What};
 use crate::entry::{Piece, ToolResult};
@@ -9,6 +9,7 @@ use crate::format::ResponseFormat;
 use crate::page::Page;
 use crate::target::Target;
 use crate::tool::arguments_object;
+use crate::wire::media::named;
 use crate::wire::write::{extra, field, raw, room, separated, string};
 use crate::wire::{Wire, tool_name};
 use serde_json::{Map, Value};

@@ -2,7 +2,7 @@
 
 /// A model, as far as its name tells; rules of one model are no rules of an unknown one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Model {
+pub(crate) struct Model {
     family: Family,
     version: (u32, u32),
 }
@@ -26,7 +26,7 @@ const FAMILIES: [(&str, Family); 5] = [
 
 impl Model {
     /// Reads names such as `claude-opus-5-5`, `claude-3-7-sonnet-20250219` and what clouds make of them.
-    pub(super) fn named(name: &str) -> Option<Model> {
+    pub(crate) fn named(name: &str) -> Option<Model> {
         let name = &name[name.find("claude-")? + "claude-".len()..];
         let words: Vec<&str> = name.split(['-', '.', '@', ':', '[']).collect();
         let is_family = |word: &str| FAMILIES.iter().any(|(family, _)| *family == word);
@@ -70,7 +70,7 @@ impl Model {
     }
 
     /// Whether it refuses to be told how to sample.
-    pub(super) fn refuses_sampling(self) -> bool {
+    pub(crate) fn refuses_sampling(self) -> bool {
         match self.family {
             Family::Opus => self.version >= (4, 7),
             Family::Sonnet => self.version >= (5, 0),
@@ -78,6 +78,11 @@ impl Model {
             Family::Fable => true,
             Family::Mythos => false,
         }
+    }
+
+    /// Whether it can be told how much to think.
+    pub(crate) fn takes_effort(self) -> bool {
+        self.version >= (4, 6)
     }
 
     /// Whether it refuses to be told which tool to call.
@@ -91,7 +96,7 @@ impl Model {
     }
 
     /// The reason why a kind of thinking is refused; `effort` is that of the request.
-    pub(super) fn refused_thinking(self, kind: &str, effort: Option<&str>) -> Option<&'static str> {
+    pub(crate) fn refused_thinking(self, kind: &str, effort: Option<&str>) -> Option<&'static str> {
         let is_high = matches!(effort, Some("xhigh" | "max"));
         let enabled = "\"thinking.type.enabled\" is not supported for this model";
         let disabled = "\"thinking.type.disabled\" is not supported for this model";

@@ -1,15 +1,16 @@
 //! From a page's messages to turns: neighbours of one role are one, results lead, and what the provider doesn't take is
 //! told as text.
 
-use super::media::{Source, named, shortened};
+use super::media::Source;
 use super::model::Model;
-use super::{IMAGES_MAX, PROVIDER, WIRE};
+use super::{IMAGES_MAX, PROVIDER};
 use crate::entry::{Call, Part, Piece, Reasoning, Role, ToolResult};
 use crate::item::NO_RESULT;
 use crate::page::{CONTINUE, Message, Mode, Page};
 use crate::view::shape::LATE_SYSTEM;
-use crate::wire::Ids;
 use crate::wire::json::Fields;
+use crate::wire::media::{named, orphan, shortened};
+use crate::wire::{Ids, Wire, kept};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 
@@ -350,13 +351,12 @@ impl What<'_> {
 fn block<'p>(at: usize, message: &'p Message, nth: usize, what: What<'p>) -> Block<'p> {
     // Only what is shown as it came has fields of its own.
     let is_own = !matches!(&what, What::Text(Cow::Owned(_)) | What::Opaque(_));
-    let own = || message.extra.get(WIRE)?.get("parts")?.get(nth.to_string())?.as_object();
-    let fields = if message.extra.is_empty() || !is_own { None } else { own() };
+    let fields = if message.extra.is_empty() || !is_own { None } else { kept::of_part(message, Wire::Anthropic, nth) };
     Block { message: at, what, fields, mark: None }
 }
 
 fn merge_fields(fields: &mut Map<String, Value>, message: &Message) {
-    let own = message.extra.get(WIRE).and_then(|it| it.get("message")).and_then(Value::as_object);
+    let own = kept::of_message(message, Wire::Anthropic);
     for (name, value) in own.into_iter().flatten().filter(|(name, _)| !["role", "content"].contains(&name.as_str())) {
         fields.entry(name).or_insert_with(|| value.clone());
     }
@@ -372,16 +372,6 @@ fn sealed(thought: &Reasoning) -> Option<What<'_>> {
         (None, Some(data)) => Some(What::Redacted(data)),
         (None, None) => None,
     }
-}
-
-/// The text that stands for a result without a call.
-fn orphan(result: &ToolResult) -> String {
-    let pieces = result.content.iter().map(|piece| match piece {
-        Piece::Text { text } => text.to_string(),
-        Piece::Image(media) => named("image", media),
-    });
-    let said: Vec<String> = pieces.filter(|text| !text.trim().is_empty()).collect();
-    format!("[result of call {}] {}", shortened(result.call.as_str()), said.join("\n")).trim_end().to_string()
 }
 
 /// The JSON of something only this provider understands.

@@ -3,7 +3,7 @@
 use crate::entry::{Call, Entry, Media, Part, Piece, Reasoning, Role, Text, ToolResult};
 use crate::error::Error;
 use crate::wire::json::{Fields, Source, place_of, without_position};
-use crate::wire::{Decoded, GivenMark, Wire};
+use crate::wire::{Decoded, GivenMark, Wire, kept};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -119,7 +119,22 @@ fn is_nothing(raw: &RawValue) -> bool {
 }
 
 fn entry(source: &Source<'_>, raw: &RawValue, at: usize, whose: For) -> Result<Read, Error> {
-    let mut fields: Fields<'_> = source.read(raw, &format!("messages[{at}]"))?;
+    let fields: Fields<'_> = source.read(raw, &format!("messages[{at}]"))?;
+    of_fields(source, raw, fields, at, whose)
+}
+
+/// Reads a message of somebody's file whose fields were put right; `raw` is all of it.
+pub(crate) fn message(source: &Source<'_>, raw: &RawValue, fields: Fields<'_>, at: usize) -> Result<Entry, Error> {
+    Ok(of_fields(source, raw, fields, at, For::File)?.entry)
+}
+
+fn of_fields(
+    source: &Source<'_>,
+    raw: &RawValue,
+    mut fields: Fields<'_>,
+    at: usize,
+    whose: For,
+) -> Result<Read, Error> {
     let role = role(source, raw, &mut fields, at)?;
     let content = fields.remove("content");
     let mut parts = Parts::default();
@@ -141,25 +156,20 @@ fn entry(source: &Source<'_>, raw: &RawValue, at: usize, whose: For) -> Result<R
             parts.push(source, Part::Call(call), rest)?;
         }
     }
-    let mut entry = Entry::new(role, parts.list);
-    if role != Role::Tool {
-        entry.author = fields.remove("name").map(|raw| source.read(raw, "name")).transpose()?.flatten();
-    }
+    let author = match role {
+        Role::Tool => None,
+        _ => fields.remove("name").map(|raw| source.read(raw, "name")).transpose()?.flatten(),
+    };
     let mut rest = Map::new();
     for (name, raw) in fields.into_iter().filter(|(_, raw)| whose == For::File || !is_nothing(raw)) {
         let value: Value = source.read(raw, &name)?;
         rest.insert(name, value);
     }
-    match whose {
-        For::File => entry.extra = rest,
-        For::Provider => {
-            let kept = [("message", rest), ("parts", parts.fields)].into_iter().filter(|(_, kept)| !kept.is_empty());
-            let kept: Map<String, Value> = kept.map(|(name, kept)| (name.to_string(), Value::Object(kept))).collect();
-            if !kept.is_empty() {
-                entry.extra.insert(Wire::OpenaiChat.name().into(), Value::Object(kept));
-            }
-        }
-    }
+    let entry = match whose {
+        For::File => Entry { extra: rest, ..Entry::new(role, parts.list) },
+        For::Provider => kept::entry(Wire::OpenaiChat, role, parts.list, rest, parts.fields),
+    };
+    let entry = Entry { author, ..entry };
     Ok(Read { entry, mark: parts.mark })
 }
 

@@ -50,17 +50,22 @@ pub(super) fn reply(source: &Source<'_>, message: &RawValue, ended: Option<&str>
     }
     let has_calls = entry.calls().next().is_some();
     let has_refused = entry.parts.iter().any(|part| matches!(part, Part::Opaque { .. }));
-    let stop = match ended {
-        Some("content_filter") => Some(Stop::Refused),
-        Some("length") => Some(Stop::Length),
-        Some("tool_calls" | "function_call") => Some(Stop::Calls),
-        // Some servers say so although they call tools.
-        Some("stop") if has_calls => Some(Stop::Calls),
-        Some("stop") if has_refused => Some(Stop::Refused),
-        Some("stop") => Some(Stop::End),
-        _ => None,
-    };
+    let stop = ended.and_then(|ended| stop(ended, has_calls, has_refused));
     Ok(Reply { entry, id: None, model: None, stop, usage: None })
+}
+
+/// Why an answer ended, in the provider's word for it, that calls tools or has refused.
+pub(crate) fn stop(ended: &str, has_calls: bool, has_refused: bool) -> Option<Stop> {
+    match ended {
+        "content_filter" => Some(Stop::Refused),
+        "length" => Some(Stop::Length),
+        "tool_calls" | "function_call" => Some(Stop::Calls),
+        // Some servers say so although they call tools.
+        "stop" if has_calls => Some(Stop::Calls),
+        "stop" if has_refused => Some(Stop::Refused),
+        "stop" => Some(Stop::End),
+        _ => None,
+    }
 }
 
 /// The message of an error, as an object or a bare text.
@@ -94,13 +99,22 @@ struct Reported {
 
 pub(super) fn usage(source: &Source<'_>, raw: &RawValue) -> Result<Option<Usage>, Error> {
     let reported: Option<Reported> = source.read(raw, "usage")?;
-    Ok(reported.map(|it| {
-        let details = it.prompt_tokens_details.unwrap_or_default();
+    Ok(reported.map(Reported::normalised))
+}
+
+/// Reads usage, if a value is one.
+pub(crate) fn read_usage(value: &Value) -> Option<Usage> {
+    Option::<Reported>::deserialize(value).ok().flatten().map(Reported::normalised)
+}
+
+impl Reported {
+    fn normalised(self) -> Usage {
+        let details = self.prompt_tokens_details.unwrap_or_default();
         Usage {
-            input: Tokens(it.prompt_tokens),
-            cached: Tokens(details.cached_tokens.or(it.prompt_cache_hit_tokens).unwrap_or(0)),
+            input: Tokens(self.prompt_tokens),
+            cached: Tokens(details.cached_tokens.or(self.prompt_cache_hit_tokens).unwrap_or(0)),
             written: Tokens(details.cache_write_tokens.unwrap_or(0)),
-            output: Tokens(it.completion_tokens),
+            output: Tokens(self.completion_tokens),
         }
-    }))
+    }
 }

@@ -7,15 +7,15 @@ const DEPTH_MAX: usize = 64;
 
 /// What a model's name tells about it; an unknown one tells nothing.
 #[derive(Default)]
-pub(super) struct Model {
+pub(crate) struct Model {
     /// It thinks before it answers, and takes no setting of chance.
-    pub(super) reasons: bool,
+    pub(crate) reasons: bool,
     /// It takes functions in this format only without reasoning.
     pub(super) takes_functions_only_plainly: bool,
 }
 
 impl Model {
-    pub(super) fn named(name: &str) -> Model {
+    pub(crate) fn named(name: &str) -> Model {
         if name.contains("-chat") {
             return Model::default();
         }

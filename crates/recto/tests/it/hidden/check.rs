@@ -14,6 +14,7 @@ pub(super) fn stream(wire: Wire, text: &str) -> Checked {
         Wire::OpenaiChat => chat(&data),
         Wire::OpenaiResponses => responses(&events),
         Wire::Anthropic => messages(&events),
+        Wire::Gemini | Wire::Ollama => unreachable!("no client is heard in {wire}"),
     }
 }
 

@@ -245,7 +245,7 @@ fn events_of_many_lines_and_of_no_last_line_are_read_as_others_are() {
 
 #[test]
 fn nothing_hidden_shows_wherever_a_stream_breaks_off() {
-    for wire in Wire::ALL {
+    for wire in Wire::CLIENTS {
         let reply = fake::Reply::default().text("So.").call(TOOL, "{\"secret\": 1}").call("read_file", "{}");
         let text = asked(wire, &mut provider(), reply, true);
         for end in (0..text.len()).step_by(3) {
@@ -289,7 +289,7 @@ fn hidden_calls_without_end_are_refused() {
 
 #[test]
 fn a_body_that_is_no_response_is_refused() {
-    for wire in Wire::ALL {
+    for wire in Wire::CLIENTS {
         for body in ["", "<html>", "[]", "{\"error\": {\"message\": \"no\"}}", "{\"choices\": [], \"output\": 1}"] {
             assert!(Hiding::new(wire, TOOL).whole(body.as_bytes()).is_err(), "{wire}: {body}");
         }

@@ -1,6 +1,6 @@
 //! The records of a file, one a line.
 
-use super::super::RECORD_BYTES_MAX;
+use super::RECORD_BYTES_MAX;
 use crate::error::{Error, Place};
 use crate::wire::json::{Fields, Source, offset_in, without_position};
 use serde::Deserialize;
@@ -10,7 +10,8 @@ use std::collections::{BTreeMap, HashSet};
 /// The records of a file.
 pub(crate) struct Lines<'t> {
     pub(crate) list: Vec<Line<'t>>,
-    /// How many stand twice.
+    /// The field that tells them apart, and how many stand twice.
+    key: &'static str,
     twice: usize,
     /// Whether the last one was cut off.
     is_cut: bool,
@@ -24,9 +25,10 @@ pub(crate) struct Line<'t> {
 }
 
 impl<'t> Lines<'t> {
-    /// Reads all lines. A broken one is an error, unless it is the last of a file that was being written.
-    pub(crate) fn of(source: &Source<'t>) -> Result<Lines<'t>, Error> {
-        let mut lines = Lines { list: Vec::new(), twice: 0, is_cut: false };
+    /// Reads all lines; `key` is the field whose value no two of them share. A broken one is an error, unless it is the
+    /// last of a file that was being written.
+    pub(crate) fn of(source: &Source<'t>, key: &'static str) -> Result<Lines<'t>, Error> {
+        let mut lines = Lines { list: Vec::new(), key, twice: 0, is_cut: false };
         let (mut seen, mut start) = (HashSet::new(), 0);
         let end = source.text.trim_end().len();
         for text in source.text.split_inclusive('\n') {
@@ -54,7 +56,7 @@ impl<'t> Lines<'t> {
             let fields: Fields<'t> = source.read(raw, "record")?;
             let line = Line { raw, kind: String::new(), fields };
             let line = Line { kind: line.text("type").unwrap_or_default(), ..line };
-            match line.text("uuid").is_none_or(|uuid| seen.insert(uuid)) {
+            match line.text(key).is_none_or(|value| seen.insert(value)) {
                 true => lines.list.push(line),
                 false => lines.twice += 1,
             }
@@ -64,7 +66,8 @@ impl<'t> Lines<'t> {
 
     /// What should be told about the file as such.
     pub(crate) fn notes(&self) -> Vec<String> {
-        let twice = (self.twice > 0).then(|| left_out(self.twice, "line whose uuid was there before"));
+        let twice =
+            (self.twice > 0).then(|| left_out(self.twice, &format!("line whose {} was there before", self.key)));
         let cut = self.is_cut.then(|| "the last line is cut off, and left out".to_string());
         twice.into_iter().chain(cut).collect()
     }
@@ -83,11 +86,6 @@ impl<'t> Line<'t> {
     pub(crate) fn value<T: Deserialize<'t>>(&self, name: &str) -> Option<T> {
         serde_json::from_str(self.fields.get(name)?.get()).ok()
     }
-
-    /// Whether the conversation was condensed here.
-    pub(crate) fn is_boundary(&self) -> bool {
-        self.kind == "system" && self.text("subtype").as_deref() == Some("compact_boundary")
-    }
 }
 
 /// Says that something was left out.
@@ -99,3 +97,8 @@ pub(crate) fn left_out(number: usize, what: &str) -> String {
 
 /// Counts by what was counted.
 pub(crate) type Counts = BTreeMap<&'static str, usize>;
+
+/// Says how many of something there are.
+pub(crate) fn counted(number: usize, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
+}

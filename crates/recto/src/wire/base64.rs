@@ -3,7 +3,7 @@
 const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 /// Returns bytes in base64, padded.
-pub(super) fn encoded(bytes: &[u8]) -> String {
+pub(crate) fn encoded(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for group in bytes.chunks(3) {
         let value = (0..3).fold(0u32, |value, at| value << 8 | u32::from(group.get(at).copied().unwrap_or(0)));
@@ -16,7 +16,7 @@ pub(super) fn encoded(bytes: &[u8]) -> String {
 }
 
 /// Returns the bytes of base64, with or without padding; `None` if it is none.
-pub(super) fn decoded(text: &str) -> Option<Vec<u8>> {
+pub(crate) fn decoded(text: &str) -> Option<Vec<u8>> {
     let digits = text.trim_end_matches('=').as_bytes();
     let mut out = Vec::with_capacity(digits.len() / 4 * 3 + 2);
     for group in digits.chunks(4) {
