@@ -6,6 +6,7 @@ mod place; // where the store is
 mod programs; // how programs are run
 mod server; // how the server listens, and what it takes
 mod summarizer; // who makes summaries
+mod upkeep; // what whoever runs a server says
 mod upstream; // who answers for a model
 
 use crate::args::SettingsArgs;
@@ -24,6 +25,7 @@ pub(crate) use lookup::{ChosenBy, Looked};
 pub(crate) use programs::{ProgramLayer, ProgramSettings};
 pub(crate) use server::{ServerLayer, ServerSettings};
 pub(crate) use summarizer::{SummarizerLayer, SummarizerTold};
+pub(crate) use upkeep::{LogLayer, Retention, RetentionLayer, TracingLayer};
 pub(crate) use upstream::{UpstreamLayer, is_alike};
 
 /// What the configuration files say together.
@@ -57,6 +59,9 @@ pub(crate) struct Layer {
     pub(crate) programs: BTreeMap<&'static str, ProgramLayer>,
     pub(crate) server: ServerLayer,
     pub(crate) summarizer: SummarizerLayer,
+    pub(crate) log: LogLayer,
+    pub(crate) retention: RetentionLayer,
+    pub(crate) tracing: TracingLayer,
 }
 
 /// What one file says.
@@ -71,6 +76,13 @@ struct Content {
 pub(crate) struct Set<T> {
     pub(crate) value: T,
     pub(crate) origin: Origin,
+}
+
+/// A value is the same wherever it stands.
+impl<T: PartialEq> PartialEq for Set<T> {
+    fn eq(&self, other: &Set<T>) -> bool {
+        self.value == other.value
+    }
 }
 
 /// Where a value comes from.
@@ -107,6 +119,12 @@ impl Config {
         config.check_upstreams().map_err(named)?;
         config.check_summarizer().map_err(named)?;
         Ok(config)
+    }
+
+    /// Reads the files again, or those that are there now where they were looked for.
+    pub(crate) fn again(&self) -> Result<Config, Failure> {
+        let named = self.looked.first().filter(|_| self.chosen_by == ChosenBy::Option);
+        Config::load(named.map(|file| file.path.as_path()))
     }
 
     /// Returns when to colour.
@@ -156,6 +174,9 @@ impl Layer {
             programs,
             server: self.server.over(lower.server),
             summarizer: self.summarizer.over(lower.summarizer),
+            log: self.log.over(lower.log),
+            retention: self.retention.over(lower.retention),
+            tracing: self.tracing.over(lower.tracing),
         }
     }
 }

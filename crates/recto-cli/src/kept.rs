@@ -71,6 +71,19 @@ impl Kept {
 
     /// Has summaries made where policies want them, if the configuration says by whom.
     pub(crate) fn summarizing(self, config: &Config) -> Result<Kept, Failure> {
+        self.summarizing_heard_by(config, |_| {})
+    }
+
+    /// The same, and has somebody else hear of them as well.
+    pub(crate) fn summarizing_heard_by(
+        self,
+        config: &Config,
+        hear: impl Fn(&Told) + Send + Sync + 'static,
+    ) -> Result<Kept, Failure> {
+        let tell = move |told: &Told| {
+            hear(told);
+            tell(told);
+        };
         Ok(match config.summarizer()? {
             Some(summarizer) => Kept { engine: self.engine.with_summarizer(summarizer.telling(tell)), ..self },
             None => self,
@@ -135,7 +148,7 @@ impl Kept {
             Any::Sqlite(_) => {}
             #[cfg(feature = "postgres")]
             Any::Postgres(store) => {
-                store.warnings().iter().for_each(|warning| talk::note(&format!("warning: {warning}")));
+                store.warnings().iter().for_each(|warning| talk::warn(&format!("warning: {warning}")));
             }
         }
     }
@@ -287,14 +300,14 @@ pub(crate) fn tell(told: &Told) {
         Told::Made(_) => {}
         Told::Failed(noted) => {
             if let Note::Failed { why } = &noted.note {
-                talk::note(&format!("compaction_failed: no summary of {}: {why}", handles(&noted.want.subject)));
+                talk::warn(&format!("compaction_failed: no summary of {}: {why}", handles(&noted.want.subject)));
             }
         }
         Told::Unmade { subject, why, .. } => {
-            talk::note(&format!("no summary of {} yet: {why}", handles(subject)));
+            talk::warn(&format!("no summary of {} yet: {why}", handles(subject)));
         }
         Told::Dropped { subject, .. } => {
-            talk::note(&format!("no summary of {} yet: too many are being made", handles(subject)));
+            talk::warn(&format!("no summary of {} yet: too many are being made", handles(subject)));
         }
     }
 }

@@ -10,6 +10,7 @@ mod source; // files and stdin, read as named conversations
 mod kept; // the store, opened in one place
 mod beside; // what a transcript has beside its entries
 mod programs; // programs that keep conversations of their own
+mod aging; // what is too old
 mod subject; // one conversation, counted, and the page that was asked for
 
 mod body; // request bodies, checked before anybody sees them

@@ -4,6 +4,8 @@
 mod listen; // connections, and how they end
 mod heads; // what the head of a request said, before anybody interpreted it
 mod closing; // the end of the server
+mod setup; // what the configuration makes of it, read again when asked to
+mod visit; // one request, and what is counted and told of it
 mod route; // which path leads where
 mod auth; // who asks, and whether from here
 mod session; // who looks with a browser
@@ -15,32 +17,39 @@ mod mcp; // some of it, for agents' programs
 mod web; // the inspector
 mod health; // whether it lives, and whether it can work
 mod metrics; // what happened, as numbers
+mod trace; // what happened, for a collector of traces
+mod retention; // what is too old goes
 mod error; // how a refusal is spelled
 
-use crate::config::{Config, ServerSettings};
 use crate::talk;
 use auth::Doors;
 use closing::Closing;
 use gateway::Gateway;
 use limits::Crowd;
-use metrics::Metrics;
 use recto::Policy;
 use recto_engine::{Engine, Store};
 use session::Sessions;
 use std::net::SocketAddr;
+use std::sync::{Arc, PoisonError, RwLock};
+use tokio::sync::Notify;
 
 pub(crate) use auth::is_loopback;
 pub(crate) use listen::serve;
 #[cfg(feature = "mcp")]
 pub(crate) use mcp::converse;
+pub(crate) use metrics::Metrics;
+pub(crate) use setup::Setup;
+pub(crate) use trace::Tracer;
 pub(crate) use web::Web;
 
 /// A server over a store.
 pub(crate) struct Server<S> {
     engine: Engine<S>,
-    config: Config,
-    settings: ServerSettings,
-    metrics: Metrics,
+    setup: RwLock<Arc<Setup>>,
+    /// Tells that there is another setup.
+    reloaded: Notify,
+    metrics: Arc<Metrics>,
+    tracer: Arc<Tracer>,
     /// Tells that the end has come; work that must not be lost is held by it.
     closing: Closing,
     doors: Doors,
@@ -50,34 +59,25 @@ pub(crate) struct Server<S> {
     gateway: Gateway,
     streams: api::Streams,
     replays: api::Replays,
-    verbosity: Verbosity,
-}
-
-/// Whether each request is told of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verbosity {
-    Quiet,
-    EachRequest,
 }
 
 impl<S: Store> Server<S> {
     /// Returns a server that is to listen at an address.
-    pub(crate) fn new(engine: Engine<S>, config: Config, at: SocketAddr, verbosity: Verbosity) -> Server<S> {
-        let settings = config.server();
+    pub(crate) fn new(engine: Engine<S>, setup: Setup, metrics: Arc<Metrics>, at: SocketAddr) -> Server<S> {
         Server {
             engine,
-            doors: Doors::at(at, settings.hosts.clone()),
+            doors: Doors::at(at, setup.settings.hosts.clone()),
             sessions: Sessions::at(at),
             web: Web::default(),
-            crowd: Crowd::of(settings.requests_per_tenant),
+            crowd: Crowd::of(setup.settings.requests_per_tenant),
             gateway: Gateway::default(),
             streams: api::Streams::default(),
             replays: api::Replays::default(),
-            config,
-            settings,
-            metrics: Metrics::default(),
+            tracer: Arc::default(),
+            setup: RwLock::new(Arc::new(setup)),
+            reloaded: Notify::new(),
+            metrics,
             closing: Closing::default(),
-            verbosity,
         }
     }
 
@@ -87,15 +87,26 @@ impl<S: Store> Server<S> {
         Server { web, ..self }
     }
 
+    /// Returns one that traces its requests.
+    #[must_use]
+    pub(crate) fn traced_by(self, tracer: Arc<Tracer>) -> Server<S> {
+        Server { tracer, ..self }
+    }
+
     /// Returns what ends it.
     pub(crate) fn closing(&self) -> &Closing {
         &self.closing
     }
 
-    /// Tells of a request, where that is wanted. No words of a request or its answer are ever in it.
+    /// Returns whether each request is told of.
+    fn tells_requests(&self) -> bool {
+        self.setup.read().unwrap_or_else(PoisonError::into_inner).config.tells_requests()
+    }
+
+    /// Tells what became of a request, where that is wanted. No words of a request or its answer are ever in it.
     fn tell(&self, line: impl FnOnce() -> String) {
-        if self.verbosity == Verbosity::EachRequest {
-            talk::note(&line());
+        if self.tells_requests() {
+            talk::warn(&line());
         }
     }
 }

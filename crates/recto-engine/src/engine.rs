@@ -1,5 +1,6 @@
 //! The engine: one façade over a store and the compiler. Command line and server call only this.
 
+mod aged;
 mod asked;
 mod driven;
 mod erase;
@@ -36,6 +37,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::sync::{Notify, OnceCell};
 
+pub use aged::{Aged, LOOKED_MAX, Looked};
 pub use asked::Asked;
 pub use driven::{Driven, How};
 pub use erase::Gone;

@@ -25,6 +25,7 @@
 
 // In the order the data flows.
 pub mod error; // one error, with a hint
+pub mod timing; // how long things take
 pub mod store; // where conversations are kept: memory, SQLite, PostgreSQL
 
 mod body; // how an entry is written down

@@ -13,6 +13,7 @@ pub mod memory;
 pub mod postgres;
 mod rows;
 pub mod sqlite;
+mod vitals;
 
 use crate::error::Error;
 pub use bounds::{
@@ -30,6 +31,7 @@ pub use rows::{
     Upto,
 };
 use std::future::Future;
+pub use vitals::{Connections, Vitals};
 
 /// Where conversations are kept. Every call stays within one tenant.
 pub trait Store: Send + Sync + 'static {
@@ -288,4 +290,9 @@ pub trait Store: Send + Sync + 'static {
 
     /// Revokes a key by its name, for good; whether there was one that still opened something.
     fn revoke_key(&self, name: &str, at: Millis) -> impl Future<Output = Result<bool, Error>> + Send;
+
+    /// Returns what is measured of it, for whoever looks after it.
+    fn vitals(&self) -> Vitals {
+        Vitals::default()
+    }
 }

@@ -2,7 +2,8 @@
 
 use super::settings::policy_help;
 use super::stored::StoreArgs;
-use super::values::address;
+use super::values::{address, levels, spellings};
+use crate::talk::{Level, Spelling};
 use clap::{Args, ValueHint};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -32,6 +33,9 @@ only what belongs to its tenant; any other address than this machine's needs the
 Host must be this machine, or listed as `hosts` under [server]; behind keys on another address, any
 name does unless some are listed. A request with an Origin is refused unless that is the server.
 
+SIGHUP: the configuration is read again; one that can't be used changes nothing. What needs a restart
+is named on stderr. docs/operate.md tells of logs, numbers, traces, reloading and retention.
+
 Ctrl-C or SIGTERM: nothing new is taken, and what runs has `shutdown_seconds` to end; a second one
 cuts it at once. What was said until then is kept.";
 
@@ -57,9 +61,17 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) web_dir: Option<PathBuf>,
 
-    /// Tell of each request on stderr: its path, status and time.
+    /// Tell of each request on stderr: its route, status, time, tenant, conversation, model and tokens.
     #[arg(long)]
     pub(crate) verbose: bool,
+
+    /// How stderr is written: for people, or one JSON object a line [default: text]
+    #[arg(long, value_name = "FORMAT", value_parser = spellings())]
+    pub(crate) log_format: Option<Spelling>,
+
+    /// What is said on stderr at least: error, warn or info [default: info]
+    #[arg(long, value_name = "LEVEL", value_parser = levels())]
+    pub(crate) log_level: Option<Level>,
 
     #[command(flatten)]
     pub(crate) store: StoreArgs,

@@ -31,6 +31,18 @@ A configuration file, with every key there is:
   body_mib = 64             # the largest request
   requests_per_tenant = 256 # how many of a tenant are answered at once
 
+  [log]                     # what `recto serve` says on stderr
+  format = \"text\"           # as --log-format; json: one object a line
+  level = \"info\"            # as --log-level
+  requests = false          # true: as --verbose
+
+  [retention]               # without days, nothing is erased by itself
+  days = 90                 # so long after something was last written to it, a conversation goes
+  keep = [\"audit-*\"]        # names that stay
+
+  [tracing]                 # needs the feature otel; OTEL_EXPORTER_OTLP_ENDPOINT wins
+  endpoint = \"http://127.0.0.1:4318\"
+
   [output]
   color = \"auto\"            # auto: on a terminal; always: also elsewhere; never
 
@@ -85,6 +97,9 @@ With --json one object is printed:
               (with option)
   store       path, likewise (null: nothing says where the user's data folder is)
   server      listen, hosts, shutdown_seconds, body_mib, requests_per_tenant
+  log         format, level, requests: whether each is told of
+  retention   days (null: nothing is erased by itself), keep: patterns of names that stay
+  tracing     endpoint (null: none)
   output      color, likewise
   upstream    for each provider, in the order they are asked for a model: name, url, wire, key_env,
               client_key (null: see above), headers (their names), remember, ca, models, plain_http,

@@ -1,7 +1,7 @@
 //! What can be done with conversations that are kept.
 
 use super::settings::SettingsArgs;
-use super::values::{range, seq, span, tokenizer_names};
+use super::values::{age, range, seq, span, tokenizer_names};
 use clap::builder::NonEmptyStringValueParser;
 use clap::{ArgGroup, Args, ValueHint};
 use recto::entry::Seq;
@@ -153,15 +153,22 @@ Examples:
   recto erase monday
   recto erase monday --with-forks --yes
   recto erase monday --entries 3,5-9 --yes
+  recto erase --older-than 90d --dry-run
 
 Nothing of what was said is left in the store's files; of a conversation its name stays, so that it
 isn't taken again, of an entry its place, length and hash. Forks share entries: what is erased in
 one is erased in all. Backups and exports are files of their own, and are not touched.
 
+With --older-than, a conversation stays while one that goes on from it is not that old, and so does
+one whose name is in `keep` under [retention] in the configuration. `recto serve` does the same each
+hour where `days` is set there.
+
 On a terminal it asks first; elsewhere it needs --yes.
 
 With --json one object is printed: conversations: the names of those that are gone, and entries: how
-many entries lost their words.";
+many entries lost their words. With --older-than: dry_run; conversations, for each its tenant,
+conversation and updated; and sums: looked, conversations, entries, held (by those that go on from
+them) and kept (by name).";
 
 pub(super) const BACKUP_AFTER_HELP: &str = "\
 Examples:
@@ -187,13 +194,21 @@ pub(super) const DOCTOR_AFTER_HELP: &str = "\
 Examples:
   recto doctor
   recto doctor --store other.db --json
+  recto doctor --upgrade                  before a new version is started on an old store
 
 Reads the whole store: whether the file is whole, and whether entries, sums, texts, decisions and
-calls agree with each other. Nothing is changed. With findings the exit code is 1.
+calls agree with each other. Nothing is changed, but that a store of an older version is brought up to
+date, as every command does. With findings the exit code is 1.
+
+With --upgrade a copy of an older store is made first, beside it and named after its schema, such as
+recto.db.schema-3; it is compared with the store, and never replaces another. Stop all servers before.
+Interrupted, it can be run again. A copy is put back with `recto restore FILE --replace` by the version
+that wrote it. Of a store in a database, make a dump with the database's own tools instead.
 
 With --json one object is printed: store, schema, conversations, entries, decisions, calls,
 file_bytes, log_bytes, findings: for each its conversation (null: the file) and what; and is_cut:
-whether there were more findings than are told.";
+whether there were more findings than are told. With --upgrade also upgraded: from, to, file and bytes
+of the copy; null if the store was up to date.";
 
 pub(super) const MIGRATE_AFTER_HELP: &str = "\
 Examples:
@@ -480,7 +495,16 @@ pub(crate) struct ExportArgs {
 #[derive(Debug, Args)]
 pub(crate) struct EraseArgs {
     /// The conversation.
-    pub(crate) name: String,
+    #[arg(required_unless_present = "older_than", conflicts_with = "older_than")]
+    pub(crate) name: Option<String>,
+
+    /// All conversations of all tenants to which nothing was written for so long, such as 90d, 12w or 36h.
+    #[arg(long, value_name = "AGE", value_parser = age, conflicts_with_all = ["with_forks", "entries"])]
+    pub(crate) older_than: Option<i64>,
+
+    /// Only tell which ones would go.
+    #[arg(long, requires = "older_than")]
+    pub(crate) dry_run: bool,
 
     /// Erase the conversations that go on from it, too.
     #[arg(long, conflicts_with = "entries")]
@@ -540,6 +564,10 @@ pub(crate) struct RestoreArgs {
 /// Which store to check.
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArgs {
+    /// Copy a store of an older version before it is brought up to date, and check it after that.
+    #[arg(long)]
+    pub(crate) upgrade: bool,
+
     #[command(flatten)]
     pub(crate) store: StoreArgs,
 

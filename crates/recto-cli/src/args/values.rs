@@ -1,5 +1,6 @@
 //! How values are spelled on the command line.
 
+use crate::talk::{Level, Spelling};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use recto::entry::Seq;
 use recto::transcript::Format;
@@ -16,6 +17,36 @@ pub(super) fn wire_names() -> impl TypedValueParser<Value = Wire> {
 /// The formats, by name.
 pub(super) fn format_names() -> impl TypedValueParser<Value = Format> {
     PossibleValuesParser::new(Format::ALL.map(Format::name)).try_map(|name| name.parse::<Format>())
+}
+
+/// How a log is spelled, by name.
+pub(super) fn spellings() -> impl TypedValueParser<Value = Spelling> {
+    one_of(Spelling::NAMES)
+}
+
+/// How much is told, by name.
+pub(super) fn levels() -> impl TypedValueParser<Value = Level> {
+    one_of(Level::NAMES)
+}
+
+fn one_of<T: Copy + Send + Sync + 'static, const N: usize>(
+    names: [(&'static str, T); N],
+) -> impl TypedValueParser<Value = T> {
+    PossibleValuesParser::new(names.map(|(name, _)| name))
+        .try_map(move |name| names.iter().find(|(known, _)| *known == name).map(|(_, value)| *value).ok_or("unknown"))
+}
+
+/// Reads an age such as `90d`, `12w` or `36h`, and returns it in milliseconds.
+pub(super) fn age(text: &str) -> Result<i64, String> {
+    const HOUR_MS: i64 = 60 * 60 * 1_000;
+    let units = [('h', HOUR_MS), ('d', 24 * HOUR_MS), ('w', 7 * 24 * HOUR_MS)];
+    let read = || {
+        let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
+        let (_, unit) = units.iter().find(|(name, _)| unit.starts_with(*name))?;
+        let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+        digits.parse::<i64>().ok().filter(|number| is_number && *number > 0)?.checked_mul(*unit)
+    };
+    read().ok_or_else(|| "expected an age such as 90d, 12w or 36h".into())
 }
 
 /// Reads a UUID, in any case.
@@ -115,6 +146,14 @@ mod tests {
         assert_eq!((range("3"), range("10-20")), (Ok(3..=3), Ok(10..=20)));
         for text in ["", "-", "x", "9-5", "1-", "-1", "1-2-3", "+1", "99999999999999999999"] {
             assert!(span(text).is_err() && range(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_age_has_a_unit() {
+        assert_eq!((age("36h"), age("1d"), age("2w")), (Ok(129_600_000), Ok(86_400_000), Ok(1_209_600_000)));
+        for text in ["", "d", "90", "0d", "-1d", "+1d", "1.5d", "90 d", "90m", "1dd", "99999999999999999d", "9ä"] {
+            assert!(age(text).is_err(), "{text}");
         }
     }
 

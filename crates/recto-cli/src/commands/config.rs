@@ -2,7 +2,7 @@
 
 use crate::args::ConfigArgs;
 use crate::config::{
-    ChosenBy, Config, Layer, Origin, ProgramSettings, ServerSettings, Set, SummarizerTold, UpstreamLayer,
+    ChosenBy, Config, Layer, Origin, ProgramSettings, Retention, ServerSettings, Set, SummarizerTold, UpstreamLayer,
 };
 use crate::failure::Failure;
 use crate::kept::Location;
@@ -32,6 +32,9 @@ struct Output {
     defaults: Defaults,
     store: Kept,
     server: ServerOutput,
+    log: LogOutput,
+    retention: RetentionOutput,
+    tracing: TracingOutput,
     output: Look,
     upstream: Vec<UpstreamOutput>,
     summarizer: Option<SummarizerOutput>,
@@ -64,6 +67,24 @@ struct ServerOutput {
     shutdown_seconds: u64,
     body_mib: usize,
     requests_per_tenant: usize,
+}
+
+#[derive(Serialize)]
+struct LogOutput {
+    format: &'static str,
+    level: &'static str,
+    requests: bool,
+}
+
+#[derive(Serialize)]
+struct RetentionOutput {
+    days: Option<u32>,
+    keep: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct TracingOutput {
+    endpoint: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -187,6 +208,9 @@ impl Output {
                 redact_at_rest: maybe(layer.redact_at_rest),
             },
             server: ServerOutput::of(config.server()),
+            log: LogOutput::of(config),
+            retention: RetentionOutput::of(config.retention()),
+            tracing: TracingOutput { endpoint: config.collector() },
             output: Look { color: Value::of(Colour::name(colour), &origin) },
             upstream: config.upstreams().iter().map(UpstreamOutput::of).collect(),
             summarizer: config.summarizer_told().map(SummarizerOutput::of),
@@ -237,11 +261,40 @@ impl Output {
         let upstream = UpstreamOutput::table(&self.upstream);
         let summarizer = self.summarizer.as_ref().map_or("summarizer: nobody".into(), SummarizerOutput::told);
         format!(
-            "{values}\n\n{}\n\n{upstream}\n\n{summarizer}\n\n{programs}\n\n{}\n\n{why}:\n{}",
+            "{values}\n\n{}\n{}\n\n{upstream}\n\n{summarizer}\n\n{programs}\n\n{}\n\n{why}:\n{}",
             self.server.told(),
+            self.upkeep(),
             self.models.told(),
             files.collect::<Vec<_>>().join("\n")
         )
+    }
+}
+
+impl Output {
+    /// What whoever runs a server has set.
+    fn upkeep(&self) -> String {
+        let LogOutput { format, level, requests } = self.log;
+        let requests = if requests { "each request is told of" } else { "requests are not told of" };
+        let RetentionOutput { days, keep } = &self.retention;
+        let days = days.map_or("never".into(), |days| format!("after {days} days"));
+        let keep = if keep.is_empty() { String::new() } else { format!(", but for {}", keep.join(", ")) };
+        let traces = self.tracing.endpoint.as_deref().unwrap_or("nowhere");
+        talk::harmless(&format!(
+            "log: {format}, from {level} up; {requests}\nconversations are erased by themselves: {days}{keep}\ntraces go: {traces}"
+        ))
+    }
+}
+
+impl LogOutput {
+    fn of(config: &Config) -> LogOutput {
+        let (spelling, level) = config.log();
+        LogOutput { format: spelling.name(), level: level.name(), requests: config.tells_requests() }
+    }
+}
+
+impl RetentionOutput {
+    fn of(Retention { days, keep }: Retention) -> RetentionOutput {
+        RetentionOutput { days, keep }
     }
 }
 

@@ -4,11 +4,11 @@ use crate::args::DoctorArgs;
 use crate::codes::Code;
 use crate::config::Config;
 use crate::failure::Failure;
-use crate::kept::Kept;
+use crate::kept::{self, Kept};
 use crate::progress::Progress;
 use crate::table::{self, Side};
 use crate::talk;
-use recto_engine::store::sqlite::{Finding, Report};
+use recto_engine::store::sqlite::{Copied, Finding, Report, Sqlite};
 use serde::Serialize;
 
 /// How many findings are told with the failure; all of them stand on stdout.
@@ -16,11 +16,16 @@ const CAUSES_MAX: usize = 3;
 
 /// Checks the whole store.
 pub(crate) fn run(args: &DoctorArgs, config: &Config) -> Result<(), Failure> {
-    let kept = Kept::open(&args.store, config)?;
+    let upgraded = if args.upgrade { copied(args, config)? } else { None };
+    let kept = Kept::open(&args.store, config).map_err(|failure| match &upgraded {
+        Some(copied) => failure.hinting(format!("the store as it was is {}", copied.file.display())),
+        None => failure,
+    })?;
     let progress = Progress::on_stderr("entries");
     let report = kept.run(kept.engine.check(move |entries| progress.at(entries)))?;
     if args.output.json {
-        talk::json(&Output { store: kept.engine.store().to_string(), report: &report })?;
+        let upgraded = args.upgrade.then(|| upgraded.as_ref().map(Upgraded::of));
+        talk::json(&Output { store: kept.engine.store().to_string(), report: &report, upgraded })?;
     } else {
         talk::text(&told(&report))?;
     }
@@ -42,6 +47,45 @@ struct Output<'a> {
     store: String,
     #[serde(flatten)]
     report: &'a Report,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    upgraded: Option<Option<Upgraded>>,
+}
+
+#[derive(Serialize)]
+struct Upgraded {
+    from: i64,
+    to: i64,
+    file: String,
+    bytes: u64,
+}
+
+impl Upgraded {
+    fn of(copied: &Copied) -> Upgraded {
+        let Copied { from, to, file, bytes } = copied;
+        Upgraded { from: *from, to: *to, file: file.display().to_string(), bytes: *bytes }
+    }
+}
+
+/// Copies a store that is older than this version, before anything opens it.
+fn copied(args: &DoctorArgs, config: &Config) -> Result<Option<Copied>, Failure> {
+    let place = kept::place(&args.store, config)?;
+    let Some(path) = place.file() else {
+        return Err(kept::no_file("`recto doctor --upgrade`")
+            .hinting("make a dump first; then any command of this version brings the tables up to date"));
+    };
+    if !path.exists() {
+        return Err(kept::missing(path));
+    }
+    let copied = Sqlite::copy_before_upgrade(path)
+        .map_err(|error| Failure::from(error).during(format!("{} was not brought up to date", path.display())))?;
+    match &copied {
+        Some(Copied { from, to, file, bytes }) => talk::note(&format!(
+            "schema {from} is brought to {to}; the store as it was is {}: {bytes} bytes, compared",
+            file.display()
+        )),
+        None => talk::note("the store is up to date; nothing was copied"),
+    }
+    Ok(copied)
 }
 
 fn told(report: &Report) -> String {

@@ -3,13 +3,15 @@
 use super::demo;
 use crate::args::ServeArgs;
 use crate::codes::Code;
-use crate::config::{Config, Origin, Set};
+use crate::config::{Config, Layer, LogLayer, Origin, Set};
 use crate::failure::Failure;
+use crate::interrupt::Signal;
 use crate::kept::Kept;
-use crate::server::{self, Server, Verbosity, Web};
-use crate::{interrupt, settings, talk};
+use crate::server::{self, Metrics, Server, Setup, Tracer, Web};
+use crate::{interrupt, talk};
 use recto_engine::store::memory::Memory;
 use recto_engine::{Engine, Store};
+use std::io::{self, IsTerminal};
 use std::net::SocketAddr;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -24,16 +26,11 @@ const LEFTOVERS_TIME_MAX: Duration = Duration::from_secs(1);
 /// Listens and answers.
 pub(crate) fn run(args: &ServeArgs, config: &Config) -> Result<(), Failure> {
     let mut config = config.clone();
-    if let Some(policy) = &args.policy {
-        config.layer.policy = Some(Set { value: policy.clone(), origin: Origin::Option("--policy") });
-    }
-    if let Some(policy) = &config.layer.policy {
-        let found = settings::policy(policy)?;
-        if !found.blocks.is_empty() {
-            return Err(Failure::of(Code::BadSettings, server::no_blocks(&found))
-                .hinting("blocks are for hosts that make their own pages: `recto compile`, or the library"));
-        }
-    }
+    config.layer = options(args).over(config.layer);
+    config.speak_as_configured();
+    let (metrics, summarizers) = (Arc::new(Metrics::default()), config.clone());
+    let setup = Setup::of(config);
+    setup.check_policy()?;
     let runtime = Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| cannot("cannot start", &error))?;
     allow_many_connections();
@@ -41,17 +38,41 @@ pub(crate) fn run(args: &ServeArgs, config: &Config) -> Result<(), Failure> {
         let engine = Engine::over(Memory::default());
         runtime.block_on(demo::load(&engine))?;
         talk::note("demo: the conversation \"late-fees\" is loaded; nothing is kept when the server ends");
-        listen(&runtime, args, config, engine)
+        listen(&runtime, args, setup, metrics, engine)
     } else {
-        let engine = Kept::open_or_make(&args.store, &config)?.summarizing(&config)?.engine;
-        listen(&runtime, args, config, engine)
+        let heard = metrics.clone();
+        let kept = Kept::open_or_make(&args.store, &summarizers)?;
+        let engine = kept.summarizing_heard_by(&summarizers, move |told| heard.summary(told))?.engine;
+        listen(&runtime, args, setup, metrics, engine)
     };
     runtime.shutdown_timeout(LEFTOVERS_TIME_MAX);
     done
 }
 
-fn listen<S: Store>(runtime: &Runtime, args: &ServeArgs, config: Config, engine: Engine<S>) -> Result<(), Failure> {
-    let wanted = args.listen.unwrap_or(config.server().listen);
+/// What the command line says; it holds over the files, also when those are read again.
+fn options(args: &ServeArgs) -> Layer {
+    fn set<T>(value: Option<T>, option: &'static str) -> Option<Set<T>> {
+        value.map(|value| Set { value, origin: Origin::Option(option) })
+    }
+    Layer {
+        policy: set(args.policy.clone(), "--policy"),
+        log: LogLayer {
+            format: set(args.log_format, "--log-format"),
+            level: set(args.log_level, "--log-level"),
+            requests: set(args.verbose.then_some(true), "--verbose"),
+        },
+        ..Layer::default()
+    }
+}
+
+fn listen<S: Store>(
+    runtime: &Runtime,
+    args: &ServeArgs,
+    setup: Setup,
+    metrics: Arc<Metrics>,
+    engine: Engine<S>,
+) -> Result<(), Failure> {
+    let (wanted, shutdown) = (args.listen.unwrap_or(setup.settings.listen), setup.settings.shutdown);
     runtime.block_on(async {
         if !server::is_loopback(wanted.ip()) && !engine.has_keys().await? {
             return Err(unguarded(wanted));
@@ -63,25 +84,43 @@ fn listen<S: Store>(runtime: &Runtime, args: &ServeArgs, config: Config, engine:
         )
         };
         let (listener, at) = listener.and_then(|it| it.local_addr().map(|at| (it, at))).map_err(refused)?;
-        let (shutdown, summaries) = (config.server().shutdown, engine.clone());
-        let verbosity = if args.verbose { Verbosity::EachRequest } else { Verbosity::Quiet };
+        let summaries = engine.clone();
         let web = args.web_dir.clone().map_or(Web::Program, Web::Folder);
-        let server = Arc::new(Server::new(engine, config, at, verbosity).showing(web));
-        // Whoever hears of signals must not keep the store from being closed.
-        let heard = Arc::downgrade(&server);
-        interrupt::hear(move || {
-            let Some(server) = heard.upgrade() else { return false };
-            if !server.closing().is_begun() {
-                talk::note("ending; requests that run may end first. Again to cut them");
-            }
-            server.closing().advance()
-        });
+        let tracer = Arc::new(Tracer::start(&setup.config, &metrics)?);
+        let server = Server::new(engine, setup, metrics, at).showing(web).traced_by(tracer.clone());
+        let server = Arc::new(server);
+        hear(&server, options(args));
         announce(at, args)?;
         server::serve(server, listener).await;
         // Summaries that were begun are paid for: they may come to their end, as requests may.
         drop(timeout(shutdown, summaries.rest()).await);
+        tracer.rest().await;
         Ok(())
     })
+}
+
+/// Ends the server when it is told to, and reads its configuration again on SIGHUP.
+fn hear<S: Store>(server: &Arc<Server<S>>, options: Layer) {
+    let terminals_before = terminals();
+    // Whoever hears of signals must not keep the store from being closed.
+    let heard = Arc::downgrade(server);
+    interrupt::hear(move |signal| {
+        let Some(server) = heard.upgrade() else { return false };
+        // A terminal that was closed sends the same signal, and then there is one less.
+        if signal == Signal::Hangup && terminals() == terminals_before {
+            server.reload(&options);
+            return true;
+        }
+        if !server.closing().is_begun() {
+            talk::note("ending; requests that run may end first. Again to cut them");
+        }
+        server.closing().advance()
+    });
+}
+
+/// Which of this process's own channels are terminals.
+fn terminals() -> [bool; 3] {
+    [io::stdin().is_terminal(), io::stdout().is_terminal(), io::stderr().is_terminal()]
 }
 
 /// Says where the server is, and what to do with it.
@@ -109,7 +148,7 @@ fn open(url: &str) {
     let started =
         Command::new(program).arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
     if let Err(error) = started {
-        talk::note(&format!("no browser could be opened: {program}: {error}"));
+        talk::warn(&format!("no browser could be opened: {program}: {error}"));
     }
 }
 

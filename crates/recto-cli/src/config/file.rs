@@ -9,6 +9,7 @@ use crate::failure::Failure;
 use crate::models::{FileModels, suggesting_field};
 use crate::paint::Colour;
 use crate::source;
+use crate::talk::{Level, Spelling};
 use recto::Tokens;
 use recto::error::Place;
 use recto::redact::Redact;
@@ -23,21 +24,26 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 /// Tables and their keys.
-const KEYS: [(&str, &[&str]); 5] = [
+const KEYS: [(&str, &[&str]); 8] = [
     ("defaults", &["for", "wire", "window", "reserve", "policy"]),
     ("store", &["path", "redact_at_rest"]),
     ("server", &["listen", "hosts", "shutdown_seconds", "body_mib", "requests_per_tenant"]),
     ("output", &["color"]),
+    ("log", &["format", "level", "requests"]),
+    ("retention", &["days", "keep"]),
+    ("tracing", &["endpoint"]),
     ("summarizer", summarizer::KEYS),
 ];
 const SHUTDOWN_SECONDS: RangeInclusive<u32> = 0..=3_600;
 const BODY_MIB: RangeInclusive<u32> = 1..=1_024;
 const REQUESTS_PER_TENANT: RangeInclusive<u32> = 1..=100_000;
+const RETENTION_DAYS: RangeInclusive<u32> = 1..=100_000;
 /// Tables of models; their keys are those of the catalogue.
 const OF_MODELS: [&str; 2] = ["models", "profiles"];
 
 const A_STRING: &str = "expected a string";
 const A_SIZE: &str = "expected a number of tokens such as 32000 or \"32k\"";
+const A_URL: &str = "expected the URL of a collector such as \"http://127.0.0.1:4318\"";
 const A_COLOUR: &str = "expected \"auto\", \"always\" or \"never\"";
 
 /// Reads what a file sets.
@@ -128,6 +134,12 @@ impl Reading<'_> {
             }
             ("server", "body_mib") => layer.server.body_mib = Some(self.number(value, key, BODY_MIB)?),
             ("server", _) => layer.server.requests_per_tenant = Some(self.number(value, key, REQUESTS_PER_TENANT)?),
+            ("log", "format") => layer.log.format = Some(self.one_of(value, key, &Spelling::NAMES)?),
+            ("log", "level") => layer.log.level = Some(self.one_of(value, key, &Level::NAMES)?),
+            ("log", _) => layer.log.requests = Some(self.flag(value, key)?),
+            ("retention", "days") => layer.retention.days = Some(self.number(value, key, RETENTION_DAYS)?),
+            ("retention", _) => layer.retention.keep = Some(self.strings(value, key)?),
+            ("tracing", _) => layer.tracing.endpoint = Some(self.url(value, key)?),
             ("summarizer", _) => self.summarizer(&mut layer.summarizer, key, value)?,
             _ => layer.colour = Some(self.colour(value, key)?),
         }
@@ -194,6 +206,12 @@ impl Reading<'_> {
         }
     }
 
+    fn url(&self, value: &Spanned<DeValue<'_>>, key: &str) -> Result<Set<String>, Failure> {
+        let url = self.string(value, key)?;
+        let is_url = url.value.starts_with("http://") || url.value.starts_with("https://");
+        if is_url { Ok(url) } else { Err(self.bad(value, format!("{key} can't be {:?}", url.value), A_URL)) }
+    }
+
     fn wire(&self, value: &Spanned<DeValue<'_>>, key: &str) -> Result<Set<Wire>, Failure> {
         let names = Wire::ALL.map(Wire::name);
         let expected = format!("expected one of: {}", names.join(", "));
@@ -236,8 +254,8 @@ impl Reading<'_> {
             None => {
                 let tables = KEYS.iter().map(|(table, _)| *table).chain(OF_MODELS).chain(named::NAMED);
                 failure.suggesting(name, tables).hinting(
-                    "known tables: [defaults], [store], [server], [output], [summarizer], [upstream], [programs], [models], \
-                     [profiles]",
+                    "known tables: [defaults], [store], [server], [output], [log], [retention], [tracing], [summarizer], \
+                     [upstream], [programs], [models], [profiles]",
                 )
             }
         }

@@ -35,7 +35,7 @@ const FILES: [&str; 2] = [".md", ".txt"];
 const NAME: &str = "summarizer";
 
 /// What is said about it.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct SummarizerLayer {
     pub(crate) upstream: Option<Set<String>>,
     pub(crate) url: Option<Set<String>>,

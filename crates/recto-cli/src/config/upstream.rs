@@ -253,7 +253,7 @@ pub(crate) fn is_alike(one: Wire, other: Wire) -> bool {
 }
 
 /// Returns whether a name matches a pattern, in which `*` stands for anything.
-fn matches(pattern: &str, name: &str) -> bool {
+pub(super) fn matches(pattern: &str, name: &str) -> bool {
     let Some((start, rest)) = pattern.split_once('*') else { return pattern == name };
     let Some(mut left) = name.strip_prefix(start) else { return false };
     let (middle, end) = rest.rsplit_once('*').map_or((None, rest), |(middle, end)| (Some(middle), end));

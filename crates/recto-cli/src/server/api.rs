@@ -25,6 +25,7 @@ mod openapi; // the whole of it, described
 
 use super::Server;
 use super::auth::Caller;
+use super::setup::Setup;
 use axum::body::Bytes;
 use axum::http::request::Parts;
 use axum::response::Response;
@@ -41,6 +42,7 @@ pub(super) use problem::problem;
 /// Answers a request by what the table says of its route.
 pub(super) async fn answer<S: Store>(
     server: Arc<Server<S>>,
+    setup: Arc<Setup>,
     caller: Caller,
     at: usize,
     names: Vec<(String, String)>,
@@ -48,7 +50,7 @@ pub(super) async fn answer<S: Store>(
     body: Bytes,
 ) -> Response {
     let route = &table::TABLE[at];
-    let asked = Asked { server: server.clone(), caller, names, parts, body };
+    let asked = Asked { server: server.clone(), setup, caller, names, parts, body };
     let answered = match route.effect {
         Effect::Reads => told(asked, route.verb).await,
         Effect::Writes => finished(&server, told(asked, route.verb)).await,

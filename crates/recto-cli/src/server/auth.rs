@@ -21,7 +21,7 @@ use recto_engine::upstream::Credential;
 use recto_engine::{Engine, Error, Store, Tenant};
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 /// For how long an answer of the store about keys holds: so late may a revoked key stop to open anything.
@@ -59,7 +59,7 @@ enum Access {
 #[derive(Debug)]
 pub(super) struct Doors {
     is_local: bool,
-    hosts: Vec<String>,
+    hosts: RwLock<Vec<String>>,
     keys: Mutex<Remembered>,
 }
 
@@ -142,7 +142,12 @@ impl Refused {
 impl Doors {
     /// Returns those of a server that listens at an address.
     pub(super) fn at(address: SocketAddr, hosts: Vec<String>) -> Doors {
-        Doors { is_local: is_loopback(address.ip()), hosts, keys: Mutex::default() }
+        Doors { is_local: is_loopback(address.ip()), hosts: RwLock::new(hosts), keys: Mutex::default() }
+    }
+
+    /// Takes other names for those of this server from now on.
+    pub(super) fn open_for(&self, hosts: &[String]) {
+        *self.hosts.write().unwrap_or_else(PoisonError::into_inner) = hosts.to_vec();
     }
 
     /// Returns the refusal of whoever may not even see what is there for everybody.
@@ -177,8 +182,11 @@ impl Doors {
         let Ok(authority) = host.parse::<Authority>() else { return false };
         let name = authority.host().trim_start_matches('[').trim_end_matches(']');
         let is_this_machine = name.eq_ignore_ascii_case("localhost") || name.parse().is_ok_and(is_loopback);
-        let is_listed = self.hosts.iter().any(|known| known.eq_ignore_ascii_case(name));
-        is_this_machine || is_listed || (!self.is_local && self.hosts.is_empty())
+        if is_this_machine {
+            return true;
+        }
+        let hosts = self.hosts.read().unwrap_or_else(PoisonError::into_inner);
+        hosts.iter().any(|known| known.eq_ignore_ascii_case(name)) || (!self.is_local && hosts.is_empty())
     }
 
     async fn caller<S: Store>(&self, engine: &Engine<S>, headers: &HeaderMap) -> Result<Caller, Refused> {

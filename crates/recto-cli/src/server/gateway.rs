@@ -22,6 +22,8 @@ use super::Server;
 use super::auth::Caller;
 use super::error::refusal;
 use super::metrics::End;
+use super::setup::Setup;
+use super::visit::About;
 use axum::body::Bytes;
 use axum::http::header::{HeaderName, RETRY_AFTER};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
@@ -43,10 +45,11 @@ use seen::Seen;
 use serde_json::Value;
 use std::sync::Arc;
 use tokio::sync::oneshot;
-use upstreams::Upstreams;
 use which::{Found, Which};
 
-pub(super) use count::{count_tokens, models};
+pub(super) use call::Known;
+pub(super) use count::{count_tokens, models, wire_of};
+pub(super) use upstreams::Upstreams;
 
 /// The header in which a client names its conversation, and in which it is told.
 const CONVERSATION: HeaderName = HeaderName::from_static("x-recto-conversation");
@@ -67,18 +70,20 @@ pub(super) struct Gateway {
     seen: Seen,
     places: Places,
     flights: Arc<Flights>,
-    upstreams: Upstreams,
-    calls: call::Known,
 }
 
 /// A request of a client.
-struct Asked<S> {
-    server: Arc<Server<S>>,
-    caller: Caller,
-    wire: Wire,
-    uri: Uri,
-    headers: HeaderMap,
-    body: Bytes,
+pub(super) struct Asked<S> {
+    pub(super) server: Arc<Server<S>>,
+    /// What held when it came.
+    pub(super) setup: Arc<Setup>,
+    /// What is told of it.
+    pub(super) about: Arc<About>,
+    pub(super) caller: Caller,
+    pub(super) wire: Wire,
+    pub(super) uri: Uri,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Bytes,
 }
 
 /// A request that is about to be sent.
@@ -110,6 +115,16 @@ enum Record {
     Call(Box<Recorded>),
 }
 
+impl Record {
+    /// The conversation, if it is known.
+    fn at(&self) -> Option<&At> {
+        match self {
+            Record::Nothing => None,
+            Record::Call(recorded) => Some(recorded.at()),
+        }
+    }
+}
+
 /// A call that is under way.
 struct Recorded {
     /// The call, unless no page could be made for it.
@@ -120,17 +135,9 @@ struct Recorded {
 }
 
 /// Answers a request in a provider's format.
-pub(super) async fn answer<S: Store>(
-    server: Arc<Server<S>>,
-    caller: Caller,
-    wire: Wire,
-    uri: Uri,
-    headers: HeaderMap,
-    body: Bytes,
-) -> Response {
+pub(super) async fn answer<S: Store>(asked: Asked<S>) -> Response {
     let (head, answered) = oneshot::channel();
-    let hold = server.closing.hold();
-    let asked = Asked { server, caller, wire, uri, headers, body };
+    let (hold, wire) = (asked.server.closing.hold(), asked.wire);
     // On its own, so that a client who leaves doesn't leave half a record behind.
     tokio::spawn(async move {
         asked.run(head).await;
@@ -148,11 +155,15 @@ pub(super) async fn answer<S: Store>(
 
 impl<S: Store> Asked<S> {
     async fn run(self, mut head: oneshot::Sender<Response>) {
+        let preparing = self.server.metrics.prepared.running();
         let ready = match self.ready().await {
             Ok(ready) => ready,
             Err(refused) => return drop(head.send(refused.told(self.wire))),
         };
+        drop(preparing);
         let Ready { upstream, body, record, page, going, cross } = ready;
+        self.server.metrics.page(page);
+        self.about.continues(record.at(), page);
         // A provider that has refused for now is for the client to ask again, as it would be without us.
         let sending = self.ask(&upstream, cross.as_deref(), body, Repeat::WhenUnreached);
         let sent = tokio::select! {
@@ -347,7 +358,27 @@ impl<S: Store> Asked<S> {
         let (query, headers) = (self.uri.query(), self.headers.clone());
         let credential: Credential = self.caller.credential;
         let forward = Forward { method, path, query, headers, body, credential, repeat };
-        upstream.forward(forward, &mut |_| self.server.metrics.retries.count()).await
+        self.forward(upstream, forward).await
+    }
+
+    /// Sends something to a provider; that, and how long it takes, is counted.
+    async fn forward(
+        &self,
+        upstream: &Upstream,
+        mut forward: Forward<'_>,
+    ) -> Result<upstream::Response, Error> {
+        if Wire::ALL.into_iter().any(|wire| forward.path == cross::path(wire)) {
+            self.about.trace.calling(upstream, &mut forward.headers);
+        }
+        let numbers = self.server.metrics.upstream(upstream.name());
+        numbers.request_bytes.add(forward.body.len() as u64);
+        let waiting = numbers.waited.running();
+        let sent = upstream.forward(forward, &mut |_| self.server.metrics.retries.count()).await;
+        drop(waiting);
+        let status = sent.as_ref().map_or(0, upstream::Response::status);
+        numbers.answered(status);
+        self.about.trace.answered(status);
+        sent
     }
 }
 

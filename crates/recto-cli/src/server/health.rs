@@ -30,21 +30,22 @@ pub(super) async fn ready<S: Store>(server: &Server<S>) -> Response {
 /// Answers with all numbers.
 pub(super) fn metrics<S: Store>(server: &Server<S>) -> Response {
     let kind = [("content-type", "text/plain; version=0.0.4; charset=utf-8")];
-    (kind, server.metrics.text()).into_response()
+    (kind, server.metrics.text(&server.engine.store().vitals())).into_response()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::config::Config;
-    use crate::server::Verbosity;
+    use crate::server::Setup;
     use recto_engine::Engine;
     use recto_engine::store::memory::Memory;
 
     #[tokio::test]
     async fn a_server_that_ends_is_not_ready_but_alive() {
         let at = ([127, 0, 0, 1], 0).into();
-        let server = Server::new(Engine::over(Memory::default()), Config::default(), at, Verbosity::Quiet);
+        let setup = Setup::of(Config::default());
+        let server = Server::new(Engine::over(Memory::default()), setup, Default::default(), at);
         assert_eq!(ready(&server).await.status(), 200);
         assert!(server.closing.advance());
         assert_eq!(ready(&server).await.status(), 503);

@@ -3,6 +3,7 @@
 use super::Server;
 use super::error::{Envelope, refusal};
 use super::heads::Heads;
+use super::metrics::Metrics;
 use axum::body::{Body, Bytes};
 use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, RETRY_AFTER};
 use axum::http::request::Parts;
@@ -14,6 +15,7 @@ use recto_engine::{Store, Tenant};
 use std::collections::HashMap;
 use std::future::poll_fn;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -35,7 +37,7 @@ const RETRY_SECONDS: HeaderValue = HeaderValue::from_static("1");
 #[derive(Clone, Debug)]
 pub(super) struct Crowd {
     seats: Arc<Mutex<HashMap<Tenant, usize>>>,
-    per_tenant: usize,
+    per_tenant: Arc<AtomicUsize>,
 }
 
 /// A place among those who are being answered; it is free again when this is dropped.
@@ -48,14 +50,19 @@ pub(super) struct Seat {
 impl Crowd {
     /// Returns one of at most so many requests of a tenant.
     pub(super) fn of(per_tenant: usize) -> Crowd {
-        Crowd { seats: Arc::default(), per_tenant }
+        Crowd { seats: Arc::default(), per_tenant: Arc::new(per_tenant.into()) }
+    }
+
+    /// Allows so many requests of a tenant from now on; those that run stay.
+    pub(super) fn allow(&self, per_tenant: usize) {
+        self.per_tenant.store(per_tenant, Ordering::Relaxed);
     }
 
     /// Takes a seat, if one is free.
     pub(super) fn seat(&self, tenant: &Tenant) -> Option<Seat> {
         let mut seats = self.seats.lock().unwrap_or_else(PoisonError::into_inner);
         let taken = seats.entry(tenant.clone()).or_default();
-        if *taken >= self.per_tenant {
+        if *taken >= self.per_tenant.load(Ordering::Relaxed) {
             return None;
         }
         *taken += 1;
@@ -77,7 +84,8 @@ impl Drop for Seat {
 }
 
 /// Returns the refusal of one request too many.
-pub(super) fn crowded(parts: &Parts) -> Response {
+pub(super) fn crowded(metrics: &Metrics, parts: &Parts) -> Response {
+    metrics.crowded.count();
     let (status, message) =
         (StatusCode::TOO_MANY_REQUESTS, "too many requests of this tenant run at once; wait for one");
     let mut response = refusal(Envelope::of_path(parts.uri.path()), status, "crowded", message);
@@ -86,7 +94,12 @@ pub(super) fn crowded(parts: &Parts) -> Response {
 }
 
 /// Reads the body of a request, or says why it is not taken.
-pub(super) async fn body<S: Store>(server: &Server<S>, parts: &Parts, body: &mut Body) -> Result<Bytes, Response> {
+pub(super) async fn body<S: Store>(
+    server: &Server<S>,
+    bytes_max: usize,
+    parts: &Parts,
+    body: &mut Body,
+) -> Result<Bytes, Response> {
     let envelope = Envelope::of_path(parts.uri.path());
     let refused = |status: StatusCode, kind, message: &str| refusal(envelope, status, kind, message);
     let mut encodings = parts.headers.get_all(CONTENT_ENCODING).iter();
@@ -94,7 +107,6 @@ pub(super) async fn body<S: Store>(server: &Server<S>, parts: &Parts, body: &mut
         let message = "compressed bodies are not taken; send it without content-encoding";
         return Err(refused(StatusCode::UNSUPPORTED_MEDIA_TYPE, "content_encoding", message));
     }
-    let bytes_max = server.settings.body_bytes_max;
     let declared =
         parts.headers.get(CONTENT_LENGTH).and_then(|it| it.to_str().ok()?.parse::<usize>().ok()).unwrap_or(0);
     if declared > bytes_max {
@@ -110,6 +122,7 @@ pub(super) async fn body<S: Store>(server: &Server<S>, parts: &Parts, body: &mut
         Unread::BrokenOff => refused(StatusCode::BAD_REQUEST, "broken_off", "the body of the request broke off"),
     })?;
     Heads::expect(parts);
+    server.metrics.request_bytes.add(bytes.len() as u64);
     if is_too_deep(&bytes) {
         let message = format!("the body is nested more than {DEPTH_MAX} deep");
         return Err(refused(StatusCode::BAD_REQUEST, "too_deep", &message));
@@ -203,18 +216,30 @@ fn end_of_string(bytes: &[u8], start: usize) -> usize {
     bytes.len()
 }
 
-/// A body that keeps something until its last piece is sent, or nobody wants it any more.
-pub(super) struct Keeping<T> {
-    pub(super) body: Body,
-    pub(super) _kept: T,
+/// Something that is kept until the last piece of a body is sent, or nobody wants it any more.
+pub(super) trait Keeps: Send + Unpin + 'static {
+    /// Hears how many bytes are sent.
+    fn sent(&self, _bytes: usize) {}
 }
 
-impl<T: Send + Unpin + 'static> HttpBody for Keeping<T> {
+impl Keeps for Option<Seat> {}
+
+/// A body that keeps something.
+pub(super) struct Keeping<T> {
+    pub(super) body: Body,
+    pub(super) kept: T,
+}
+
+impl<T: Keeps> HttpBody for Keeping<T> {
     type Data = Bytes;
     type Error = axum::Error;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(cx)
+        let polled = Pin::new(&mut self.body).poll_frame(cx);
+        if let Poll::Ready(Some(Ok(frame))) = &polled {
+            self.kept.sent(frame.data_ref().map_or(0, Bytes::len));
+        }
+        polled
     }
 
     fn is_end_stream(&self) -> bool {

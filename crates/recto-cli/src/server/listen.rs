@@ -1,7 +1,7 @@
 //! Connections: how many, how patient, and how they end.
 
 use super::heads::{HEAD_BYTES_MAX, Heads, Heard};
-use super::{Server, route};
+use super::{Server, retention, route};
 use axum::Router;
 use axum::http::Request;
 use hyper::body::Incoming;
@@ -31,6 +31,7 @@ const CUT_TIME_MAX: Duration = Duration::from_secs(5);
 /// is cut after that, and gets a moment to put down what it has.
 pub(crate) async fn serve<S: Store>(server: Arc<Server<S>>, listener: TcpListener) {
     let connections = GracefulShutdown::new();
+    tokio::spawn(retention::keep_up(server.clone()));
     accept(&server, listener, &connections).await;
     let ended = async {
         connections.shutdown().await;
@@ -39,7 +40,7 @@ pub(crate) async fn serve<S: Store>(server: Arc<Server<S>>, listener: TcpListene
     tokio::pin!(ended);
     let patience = async {
         tokio::select! {
-            () = sleep(server.settings.shutdown) => server.closing.cut_now(),
+            () = sleep(server.setup().settings.shutdown) => server.closing.cut_now(),
             () = server.closing.cut() => {}
         }
     };

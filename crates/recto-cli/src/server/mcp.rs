@@ -8,9 +8,9 @@ use super::api::tools::{Asker, Refused, TOOLS, Told, Tool};
 use super::auth::Caller;
 use super::error::{Envelope, refusal};
 use super::limits::Crowd;
-use super::{Server, Verbosity};
+use super::{Server, Setup};
 use crate::codes::Code;
-use crate::config::Config;
+use crate::config::{Config, Origin, Set};
 use crate::failure::Failure;
 use axum::body::{Body, Bytes};
 use axum::http::header::CONTENT_TYPE;
@@ -152,7 +152,9 @@ pub(super) async fn answer<S: Store>(server: Arc<Server<S>>, caller: Caller, par
 pub(crate) async fn converse<S: Store>(engine: Engine<S>, config: Config) -> Result<(), Failure> {
     // What nobody but its owner hears may be told of.
     let nowhere = SocketAddr::from(([127, 0, 0, 1], 0));
-    let server = Arc::new(Server::new(engine, config, nowhere, Verbosity::EachRequest));
+    let mut config = config;
+    config.layer.log.requests = Some(Set { value: true, origin: Origin::Default });
+    let server = Arc::new(Server::new(engine, Setup::of(config), Arc::default(), nowhere));
     let crowd = Some(server.crowd.clone());
     let answering = Answering { asker: Asker { server, caller: Caller::of_this_process() }, crowd };
     let (heard, hears) = duplex(PIPE_BYTES);

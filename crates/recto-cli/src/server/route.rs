@@ -5,6 +5,7 @@ use super::auth::Caller;
 use super::error::{Envelope, refusal};
 use super::heads::Heads;
 use super::limits::{self, Keeping};
+use super::visit::{About, Visit};
 use super::{Server, api, gateway, health, session};
 use axum::Router;
 use axum::body::Body;
@@ -18,7 +19,6 @@ use axum::routing::{MethodFilter, on};
 use recto::wire::Wire;
 use recto_engine::{Store, Tenant};
 use std::sync::Arc;
-use std::time::Instant;
 
 /// Something that can be asked for.
 struct Route {
@@ -78,6 +78,11 @@ pub(super) fn name(at: usize) -> &'static str {
     ROUTES.get(at).map(|route| route.path).or_else(of_api).unwrap_or("unknown")
 }
 
+/// Returns how many routes there are, with the one that stands for all others.
+pub(super) fn count() -> usize {
+    NOWHERE + 1 + api::table::TABLE.len()
+}
+
 /// What stands in a path, by name.
 type Names = Result<Path<Vec<(String, String)>>, PathRejection>;
 
@@ -114,11 +119,11 @@ async fn answered<S: Store>(
     request: Request,
 ) -> Response {
     let (parts, mut body) = request.into_parts();
-    let mut visit = Visit::begun(server.clone(), at, &parts);
+    let visit = Visit::begun(server.clone(), at, &parts);
     // Who asks before sending has sent nothing yet.
     let is_sending = !parts.headers.contains_key(EXPECT);
     let answer = match Heads::refused(&parts) {
-        None => led(server, leads_to, names, parts, &mut body).await,
+        None => led(server, &visit.about, leads_to, names, parts, &mut body).await,
         Some(refused) => Err(refused),
     };
     let response = match answer {
@@ -132,13 +137,14 @@ async fn answered<S: Store>(
             refused
         }
     };
-    visit.status = response.status().as_u16();
-    response.map(|body| Body::new(Keeping { body, _kept: visit }))
+    visit.about.answered(response.status().as_u16());
+    response.map(|body| Body::new(Keeping { body, kept: visit }))
 }
 
 /// Leads a request to what answers it. At the gateway it is known who asks, and the body is one that is taken.
 async fn led<S: Store>(
     server: Arc<Server<S>>,
+    about: &Arc<About>,
     leads_to: LeadsTo,
     names: Names,
     parts: Parts,
@@ -169,36 +175,46 @@ async fn led<S: Store>(
         return Err(not_found(&parts));
     }
     let seat = match tenant {
-        Some(tenant) => Some(server.crowd.seat(tenant).ok_or_else(|| limits::crowded(&parts))?),
+        Some(tenant) => {
+            about.of(tenant);
+            Some(server.crowd.seat(tenant).ok_or_else(|| limits::crowded(&server.metrics, &parts))?)
+        }
         None => None,
     };
-    let bytes = limits::body(&server, &parts, body).await?;
+    let setup = server.setup();
+    let bytes = limits::body(&server, setup.settings.body_bytes_max, &parts, body).await?;
     if let (LeadsTo::Api(at), Some(caller)) = (leads_to, &caller) {
-        let response = api::answer(server, caller.clone(), at, names, parts, bytes).await;
-        return Ok(response.map(|body| Body::new(Keeping { body, _kept: seat })));
+        let response = api::answer(server, setup, caller.clone(), at, names, parts, bytes).await;
+        return Ok(response.map(|body| Body::new(Keeping { body, kept: seat })));
     }
     #[cfg(feature = "mcp")]
     if let (LeadsTo::Mcp, Some(caller)) = (leads_to, &caller) {
         let response = super::mcp::answer(server, caller.clone(), parts, bytes).await;
-        return Ok(response.map(|body| Body::new(Keeping { body, _kept: seat })));
+        return Ok(response.map(|body| Body::new(Keeping { body, kept: seat })));
     }
     if matches!(leads_to, LeadsTo::Session) {
         return Ok(session::answer(&server, &parts, &bytes).await);
     }
     let Parts { uri, headers, .. } = parts;
+    let asked = |caller, wire, uri, headers, body| {
+        let (server, setup, about) = (server.clone(), setup.clone(), about.clone());
+        gateway::Asked { server, setup, about, caller, wire, uri, headers, body }
+    };
     let response = match (leads_to, caller) {
         (LeadsTo::Web, _) => server.web.answer(names.first().map(|(_, file)| &**file), &headers).await,
-        (LeadsTo::Answer(wire), Some(caller)) => gateway::answer(server, caller, wire, uri, headers, bytes).await,
-        (LeadsTo::CountTokens, Some(caller)) => gateway::count_tokens(server, caller, uri, headers, bytes).await,
+        (LeadsTo::Answer(wire), Some(caller)) => gateway::answer(asked(caller, wire, uri, headers, bytes)).await,
+        (LeadsTo::CountTokens, Some(caller)) => {
+            gateway::count_tokens(asked(caller, Wire::Anthropic, uri, headers, bytes)).await
+        }
         (LeadsTo::Models, Some(caller)) => {
             let id = names.into_iter().next().map(|(_, id)| id);
-            gateway::models(server, caller, id, uri, headers).await
+            gateway::models(asked(caller, gateway::wire_of(&headers), uri, headers, bytes), id).await
         }
         (LeadsTo::Metrics, _) => health::metrics(&server),
         (LeadsTo::Ready, _) => health::ready(&server).await,
         _ => health::alive(),
     };
-    Ok(response.map(|body| Body::new(Keeping { body, _kept: seat })))
+    Ok(response.map(|body| Body::new(Keeping { body, kept: seat })))
 }
 
 /// Says who asks the API; who came by a session of a browser may only look.
@@ -209,34 +225,6 @@ async fn looking<S: Store>(server: &Server<S>, at: usize, parts: &Parts) -> Resu
     }
     let message = "a browser's session may look, and change nothing; send the key itself as `x-recto-key`";
     Err(refusal(Envelope::of_path(parts.uri.path()), StatusCode::FORBIDDEN, "read_only", message))
-}
-
-/// A request that is being answered.
-struct Visit<S: Store> {
-    server: Arc<Server<S>>,
-    at: usize,
-    method: Method,
-    since: Instant,
-    /// 0 until there is one.
-    status: u16,
-}
-
-impl<S: Store> Visit<S> {
-    fn begun(server: Arc<Server<S>>, at: usize, parts: &Parts) -> Visit<S> {
-        server.metrics.begun();
-        Visit { server, at, method: parts.method.clone(), since: Instant::now(), status: 0 }
-    }
-}
-
-impl<S: Store> Drop for Visit<S> {
-    fn drop(&mut self) {
-        self.server.metrics.ended(self.at, self.status);
-        let (method, route, status) = (&self.method, name(self.at), self.status);
-        self.server.tell(|| match status {
-            0 => format!("{method} {route}: the client left, {} ms", self.since.elapsed().as_millis()),
-            _ => format!("{method} {route} {status}, {} ms", self.since.elapsed().as_millis()),
-        });
-    }
 }
 
 fn not_found(parts: &Parts) -> Response {

@@ -237,7 +237,7 @@ fn unknown_keys_are_told_with_what_was_probably_meant() {
             error[R0331]: cannot use own.toml
             cause: line 1, column 2: unknown key "default"
             hint: did you mean "defaults"?
-            hint: known tables: [defaults], [store], [server], [output], [summarizer], [upstream], [programs], [models], [profiles]
+            hint: known tables: [defaults], [store], [server], [output], [log], [retention], [tracing], [summarizer], [upstream], [programs], [models], [profiles]
         "#]],
     );
     check(
@@ -269,7 +269,7 @@ fn unknown_keys_are_told_with_what_was_probably_meant() {
         expect![[r#"
             error[R0331]: cannot use own.toml
             cause: line 1, column 1: unknown key "zebra"
-            hint: known tables: [defaults], [store], [server], [output], [summarizer], [upstream], [programs], [models], [profiles]
+            hint: known tables: [defaults], [store], [server], [output], [log], [retention], [tracing], [summarizer], [upstream], [programs], [models], [profiles]
         "#]],
     );
 }

@@ -3,6 +3,8 @@
 mod callers; // who is let in
 mod ending; // signals
 mod limits; // what is not taken
+mod packaged; // as a service and in a container
+mod retention; // what is too old
 mod starting; // where it listens, and what it says
 
 use crate::run::{Folder, Ran, command, succeeds};

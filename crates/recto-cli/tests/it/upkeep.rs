@@ -112,6 +112,78 @@ fn a_sound_store_is_told_as_sound() {
     mentions(&stored.run(&["doctor"]).stdout, &["schema", "bytes of the file", "all is well"]);
 }
 
+/// A store as an older version left it.
+fn older(schema: u8) -> (Stored, Vec<u8>) {
+    let stored = Stored::new();
+    let fixture = format!("{}/../recto-engine/fixtures/schema-{schema}.db", env!("CARGO_MANIFEST_DIR"));
+    let bytes = fs::read(fixture).unwrap();
+    fs::write(&stored.store, &bytes).unwrap();
+    (stored, bytes)
+}
+
+fn schema_of(file: &str) -> u32 {
+    let bytes = fs::read(file).unwrap();
+    u32::from_be_bytes(bytes[SCHEMA_AT..SCHEMA_AT + 4].try_into().unwrap())
+}
+
+#[test]
+fn an_older_store_is_copied_before_it_is_brought_up_to_date() {
+    let newest = schema_of(&Stored::with_chat().store);
+    for schema in 1..newest as u8 {
+        let (stored, _) = older(schema);
+        let ran = stored.any(&["doctor", "--upgrade", "--json"]);
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        let copy = format!("{}.schema-{schema}", stored.store);
+        mentions(&ran.stderr, &[&format!("schema {schema} is brought to {newest}"), &copy]);
+        let told: Value = serde_json::from_str(&ran.stdout).unwrap();
+        let upgraded = &told["upgraded"];
+        assert_eq!((&upgraded["from"], &upgraded["file"]), (&schema.into(), &copy.as_str().into()));
+        assert_eq!(upgraded["bytes"].as_u64(), Some(fs::metadata(&copy).unwrap().len()));
+        assert_eq!((schema_of(&copy), &told["schema"]), (u32::from(schema), &newest.into()));
+        assert!(told["entries"].as_u64().unwrap() > 0, "{told}");
+        // What the copy holds is what the store holds.
+        let all = |store: &str| {
+            succeeds(&["export", "--all", "-o", &stored.folder.at("all"), "--store", store, "--json"]).stdout
+        };
+        let restored = stored.folder.at("restored.db");
+        succeeds(&["restore", &copy, "--store", &restored]);
+        let before = all(&restored);
+        fs::remove_dir_all(stored.folder.at("all")).unwrap();
+        assert_eq!(all(&stored.store), before);
+        assert_eq!(schema_of(&copy), u32::from(schema), "it stays as it was");
+        let again = stored.json(&["doctor", "--upgrade"]);
+        assert_eq!(again["upgraded"], Value::Null);
+        assert!(!stored.json(&["doctor"]).as_object().unwrap().contains_key("upgraded"));
+    }
+}
+
+#[test]
+fn an_upgrade_that_was_interrupted_begins_again_and_replaces_no_copy() {
+    let (stored, _) = older(2);
+    let copy = format!("{}.schema-2", stored.store);
+    // One that was killed while it copied, and one that was killed after that.
+    fs::write(format!("{copy}-2.part"), "half of it").unwrap();
+    fs::write(&copy, "an earlier copy").unwrap();
+    let told = stored.json(&["doctor", "--upgrade"]);
+    assert_eq!(told["upgraded"]["file"], format!("{copy}-2").as_str());
+    assert_eq!(fs::read_to_string(&copy).unwrap(), "an earlier copy");
+    assert!(!stored.folder.names().iter().any(|name| name.ends_with(".part")), "{:?}", stored.folder.names());
+    assert_eq!(schema_of(&format!("{copy}-2")), 2);
+}
+
+#[test]
+fn what_can_not_be_copied_is_left_as_it_is() {
+    let (stored, bytes) = older(3);
+    fs::write(&stored.store, &bytes[..bytes.len() - 2_000]).unwrap();
+    let cut = fs::read(&stored.store).unwrap();
+    assert_eq!(stored.any(&["doctor", "--upgrade"]).code, Some(1));
+    assert_eq!(fs::read(&stored.store).unwrap(), cut, "a damaged store is not touched");
+    assert!(stored.folder.names().iter().all(|name| !name.contains("schema-")), "{:?}", stored.folder.names());
+    mentions(&fails(3, &["doctor", "--upgrade", "--store", "gone.db"]), &["there is no store"]);
+    let told = fails(3, &["doctor", "--upgrade", "--store", "postgres://recto@127.0.0.1:1/recto"]);
+    mentions(&told, &["is for stores in a file", "pg_dump", "make a dump first"]);
+}
+
 #[test]
 fn damage_is_found_and_told() {
     let stored = Stored::with_chat();

@@ -267,4 +267,12 @@ impl Store for Any {
     async fn revoke_key(&self, name: &str, at: Millis) -> Result<bool, Error> {
         on!(self, revoke_key(name, at))
     }
+
+    fn vitals(&self) -> Vitals {
+        match self {
+            Any::Sqlite(store) => store.vitals(),
+            #[cfg(feature = "postgres")]
+            Any::Postgres(store) => store.vitals(),
+        }
+    }
 }

@@ -345,4 +345,9 @@ impl Store for Postgres {
         let (is_sent, anybody, nobody) = (&AtomicBool::new(false), &Tenant::default(), &ConversationId::from(""));
         self.transactions.write(anybody, nobody, |db| keys::revoke(db, name, at, is_sent)).await
     }
+
+    fn vitals(&self) -> Vitals {
+        let Transactions { pool, writes, .. } = &*self.transactions;
+        Vitals { writes: Some(writes.clone()), writes_waiting: None, connections: Some(pool.connections()) }
+    }
 }

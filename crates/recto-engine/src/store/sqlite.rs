@@ -17,14 +17,17 @@ mod links;
 mod read;
 mod schema;
 mod threads;
+mod upgrade;
 mod upkeep;
 mod write;
 
 pub use check::{Finding, Report};
+pub use upgrade::Copied;
 pub use upkeep::Existing;
 
 use super::*;
 use crate::error::Kind;
+use crate::timing::Timing;
 use found::{Found, integer};
 use lens::Lens;
 use rusqlite::Connection;
@@ -41,6 +44,7 @@ pub struct Sqlite {
     readers: Arc<Readers>,
     /// Gone, if the file can only be read.
     writer: Option<Arc<Writer>>,
+    writes: Arc<Timing>,
 }
 
 /// What a store may use.
@@ -70,7 +74,7 @@ impl Sqlite {
         }
         erase::finish_interrupted(&connection)?;
         let writer = Some(Arc::new(Writer::start(connection)?));
-        Ok(Sqlite { path: path.into(), readers: Readers::of(path.into(), false), writer })
+        Ok(Sqlite { path: path.into(), readers: Readers::of(path.into(), false), writer, writes: Arc::default() })
     }
 
     /// Opens a store for reading alone; writes are refused.
@@ -78,7 +82,8 @@ impl Sqlite {
         let path = path.as_ref();
         schema::refuse_others(path)?;
         schema::read_only(path)?;
-        Ok(Sqlite { path: path.into(), readers: Readers::of(path.into(), true), writer: None })
+        let readers = Readers::of(path.into(), true);
+        Ok(Sqlite { path: path.into(), readers, writer: None, writes: Arc::default() })
     }
 
     /// Returns the path of its file.
@@ -100,6 +105,7 @@ impl Sqlite {
         &self,
         work: impl Fn(&Connection) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
+        let _running = self.writes.running();
         self.writer()?.write(work).await
     }
 
@@ -387,5 +393,10 @@ impl Store for Sqlite {
     async fn revoke_key(&self, name: &str, at: Millis) -> Result<bool, Error> {
         let name = name.to_string();
         self.write(move |db| keys::revoke(db, &name, at)).await
+    }
+
+    fn vitals(&self) -> Vitals {
+        let writes_waiting = self.writer.as_ref().map(|writer| writer.waiting());
+        Vitals { writes: Some(self.writes.clone()), writes_waiting, ..Vitals::default() }
     }
 }

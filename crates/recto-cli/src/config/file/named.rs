@@ -143,7 +143,7 @@ impl Reading<'_> {
         Ok(self.found(value, strings?))
     }
 
-    fn flag(&self, value: &Value<'_>, key: &str) -> Result<Set<bool>, Failure> {
+    pub(super) fn flag(&self, value: &Value<'_>, key: &str) -> Result<Set<bool>, Failure> {
         match value.get_ref() {
             DeValue::Boolean(flag) => Ok(self.found(value, *flag)),
             _ => Err(self.wrong(value, key, A_FLAG)),

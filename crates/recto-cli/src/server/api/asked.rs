@@ -5,6 +5,7 @@ use super::shape::{Shape, Shapes};
 use crate::codes::Code;
 use crate::server::Server;
 use crate::server::auth::Caller;
+use crate::server::setup::Setup;
 use axum::body::{Body, Bytes};
 use axum::http::header::{CONTENT_TYPE, LOCATION};
 use axum::http::request::Parts;
@@ -26,6 +27,7 @@ const KEY_BYTES_MAX: usize = 256;
 /// A request, and who asks.
 pub(in crate::server) struct Asked<S> {
     pub(super) server: Arc<Server<S>>,
+    pub(super) setup: Arc<Setup>,
     pub(super) caller: Caller,
     /// What stands in its path, by name.
     pub(super) names: Vec<(String, String)>,

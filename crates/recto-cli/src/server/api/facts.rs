@@ -104,7 +104,7 @@ pub(super) fn version<S: Store>(asked: &Asked<S>) -> Result<Response, Problem> {
         version: env!("CARGO_PKG_VERSION").into(),
         tenant: asked.caller.tenant.to_string(),
         policy: settings::usual(asked)?.name.to_string(),
-        model: settings::model(&asked.server).into(),
+        model: settings::model(&asked.setup.config).into(),
     })
 }
 
@@ -115,7 +115,7 @@ pub(super) fn policies<S: Store>(asked: &Asked<S>) -> Result<Response, Problem> 
         about: about.into(),
         origin: FromWhere::BuiltIn,
     });
-    let configured = settings::configured(&asked.server).map(|policy| Preset {
+    let configured = settings::configured(&asked.setup.config).map(|policy| Preset {
         name: policy.name.to_string(),
         about: "as the server is configured".into(),
         origin: FromWhere::Configured,
@@ -126,14 +126,14 @@ pub(super) fn policies<S: Store>(asked: &Asked<S>) -> Result<Response, Problem> 
 
 /// Returns one policy.
 pub(super) fn policy<S: Store>(asked: &Asked<S>) -> Result<Response, Problem> {
-    json(&settings::named(&asked.server, asked.named("policy").unwrap_or_default())?)
+    json(&settings::named(&asked.setup.config, asked.named("policy").unwrap_or_default())?)
 }
 
 /// Lists models.
 pub(super) fn models<S: Store>(asked: &Asked<S>) -> Result<Response, Problem> {
     let ModelsGiven { after, limit } = asked.query()?;
     let limit = limited(limit, MODELS_USUAL, MODELS_MAX)?;
-    let catalogue = asked.server.config.models.catalogue();
+    let catalogue = asked.setup.config.models.catalogue();
     let is_after = |name: &&str| after.as_deref().is_none_or(|after| *name > after);
     let mut names: Vec<&str> = catalogue.names().filter(is_after).collect();
     names.sort_unstable();
@@ -147,13 +147,13 @@ pub(super) fn models<S: Store>(asked: &Asked<S>) -> Result<Response, Problem> {
 /// Tells what is known about one model.
 pub(super) fn model<S: Store>(asked: &Asked<S>) -> Result<Response, Problem> {
     let name = checked_name("model", asked.named("model").unwrap_or_default())?;
-    let found = asked.server.config.models.catalogue().target(name);
+    let found = asked.setup.config.models.catalogue().target(name);
     let known = found.is_some();
     json(&told_of(asked, found.unwrap_or_else(|| Target::unknown(name)), known))
 }
 
 fn told_of<S: Store>(asked: &Asked<S>, target: Target, known: bool) -> ModelTold {
-    let own = asked.server.config.models.own.iter().any(|own| *own.name == *target.name);
+    let own = asked.setup.config.models.own.iter().any(|own| *own.name == *target.name);
     let origin = if own { FromWhere::Configured } else { FromWhere::BuiltIn };
     let stale_days = models::stale_days(&target, clock::now());
     let mut facts = serde_json::to_value(&target).ok().and_then(|it| it.as_object().cloned()).unwrap_or_default();

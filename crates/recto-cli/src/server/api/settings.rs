@@ -3,8 +3,7 @@
 use super::asked::{Asked, checked_name};
 use super::problem::Problem;
 use super::shape::{Shape, Shapes};
-use crate::config::{Origin, Set};
-use crate::server::Server;
+use crate::config::{Config, Origin, Set};
 use crate::settings::{self, MODEL, POLICY};
 use recto::wire::Wire;
 use recto::{Policy, Target, Tokens};
@@ -45,14 +44,15 @@ pub(super) struct Settings {
 impl SettingsGiven<'_> {
     /// Returns what holds where what is not given is configured.
     pub(super) fn settled<S: Store>(&self, asked: &Asked<S>) -> Result<Settings, Problem> {
-        let layer = &asked.server.config.layer;
-        let model = self.model.map(|model| checked_name("model", model)).transpose()?.unwrap_or(model(&asked.server));
-        let target = target(&asked.server, model)?;
+        let layer = &asked.setup.config.layer;
+        let model =
+            self.model.map(|model| checked_name("model", model)).transpose()?.unwrap_or(model(&asked.setup.config));
+        let target = target(&asked.setup.config, model)?;
         let wire = self.wire.or(layer.wire.as_ref().map(|set| set.value));
         let window = self.window.or(layer.window.as_ref().map(|set| set.value));
         let reserve = self.reserve.or(layer.reserve.as_ref().map(|set| set.value));
         let policy = match self.policy {
-            Some(policy) => policy.read(&asked.server)?,
+            Some(policy) => policy.read(&asked.setup.config)?,
             None => usual(asked)?,
         };
         Ok(Settings { policy, target: shaped(target, wire, window), reserve })
@@ -61,11 +61,11 @@ impl SettingsGiven<'_> {
     /// Returns what holds where what is not given is as it was.
     pub(super) fn over<S: Store>(&self, asked: &Asked<S>, was: Settings) -> Result<Settings, Problem> {
         let target = match self.model {
-            Some(model) => target(&asked.server, checked_name("model", model)?)?,
+            Some(model) => target(&asked.setup.config, checked_name("model", model)?)?,
             None => was.target,
         };
         let policy = match self.policy {
-            Some(policy) => policy.read(&asked.server)?,
+            Some(policy) => policy.read(&asked.setup.config)?,
             None => was.policy,
         };
         Ok(Settings { policy, target: shaped(target, self.wire, self.window), reserve: self.reserve.or(was.reserve) })
@@ -78,11 +78,11 @@ impl PolicyGiven {
         PolicyGiven(serde_json::value::to_raw_value(name).expect("a text is JSON"))
     }
 
-    fn read<S: Store>(&self, server: &Server<S>) -> Result<Policy, Problem> {
+    fn read(&self, config: &Config) -> Result<Policy, Problem> {
         let text = self.0.get();
         if text.starts_with('"') {
             let name: String = serde_json::from_str(text).map_err(|error| Problem::bad(format!("policy: {error}")))?;
-            return named(server, &name).map_err(|_| {
+            return named(config, &name).map_err(|_| {
                 let known: Vec<&str> = Policy::preset_names().map(|(name, _)| name).collect();
                 Problem::bad(format!("unknown policy {name:?}")).hinting(format!("there are: {}", known.join(", ")))
             });
@@ -95,18 +95,18 @@ impl PolicyGiven {
 }
 
 /// Returns a policy by its name: a built-in one, or that of the configuration. Other files are nobody's to name.
-pub(super) fn named<S: Store>(server: &Server<S>, name: &str) -> Result<Policy, Problem> {
+pub(super) fn named(config: &Config, name: &str) -> Result<Policy, Problem> {
     match Policy::preset(name) {
         Ok(policy) => Ok(policy),
-        Err(_) => configured(server)
+        Err(_) => configured(config)
             .filter(|policy| *policy.name == *name)
             .ok_or_else(|| Problem::not_found(format!("no policy {name:?}"))),
     }
 }
 
 /// Returns the policy of the configuration, if it names one that is not built in.
-pub(super) fn configured<S: Store>(server: &Server<S>) -> Option<Policy> {
-    let named = server.config.layer.policy.as_ref()?;
+pub(super) fn configured(config: &Config) -> Option<Policy> {
+    let named = config.layer.policy.as_ref()?;
     let policy = settings::policy(named).ok()?;
     Policy::preset(&policy.name).is_err().then_some(policy)
 }
@@ -114,21 +114,21 @@ pub(super) fn configured<S: Store>(server: &Server<S>) -> Option<Policy> {
 /// Returns the policy of those who name none: that of their key, else the configured one.
 pub(super) fn usual<S: Store>(asked: &Asked<S>) -> Result<Policy, Problem> {
     if let Some(name) = &asked.caller.policy {
-        return named(&asked.server, name);
+        return named(&asked.setup.config, name);
     }
     let builtin = || Set { value: POLICY.to_string(), origin: Origin::Default };
-    let set = asked.server.config.layer.policy.clone().unwrap_or_else(builtin);
+    let set = asked.setup.config.layer.policy.clone().unwrap_or_else(builtin);
     Ok(settings::policy(&set)?)
 }
 
 /// Returns the name of the model of those who name none.
-pub(super) fn model<S: Store>(server: &Server<S>) -> &str {
-    server.config.layer.model.as_ref().map_or(MODEL, |set| set.value.as_str())
+pub(super) fn model(config: &Config) -> &str {
+    config.layer.model.as_ref().map_or(MODEL, |set| set.value.as_str())
 }
 
-fn target<S: Store>(server: &Server<S>, model: &str) -> Result<Target, Problem> {
+fn target(config: &Config, model: &str) -> Result<Target, Problem> {
     let name = Set { value: model.to_string(), origin: Origin::Default };
-    Ok(settings::target(&name, &server.config)?.target)
+    Ok(settings::target(&name, config)?.target)
 }
 
 fn shaped(target: Target, wire: Option<Wire>, window: Option<Tokens>) -> Target {

@@ -32,7 +32,7 @@ const CACHE_MARK: &str = "\"cache_control\"";
 
 /// What was looked up before.
 #[derive(Default)]
-pub(super) struct Known {
+pub(in crate::server) struct Known {
     targets: Mutex<HashMap<(String, Wire), Target>>,
     policies: Mutex<HashMap<String, Policy>>,
     beside: Mutex<HashMap<String, Arc<Beside>>>,
@@ -52,8 +52,7 @@ impl<S: Store> Asked<S> {
         incoming: &Incoming<'_>,
         cross: Option<&Cross>,
     ) -> Result<(Call, Option<Offer>), Refused> {
-        let known = &self.server.gateway.calls;
-        let config = &self.server.config;
+        let (known, config) = (&self.setup.known, &self.setup.config);
         let policy = match incoming.held {
             // What the provider holds can't be said otherwise; what is new can.
             Some(_) => Policy::none().redacting(self.policy()?.redact),
@@ -75,7 +74,7 @@ impl<S: Store> Asked<S> {
 
     /// The policy that the client names, else its key, else the configuration.
     pub(super) fn policy(&self) -> Result<Policy, Refused> {
-        let (known, config) = (&self.server.gateway.calls, &self.server.config);
+        let (known, config) = (&self.setup.known, &self.setup.config);
         let refused = |message: String| Refused { status: StatusCode::BAD_REQUEST, kind: "policy", message };
         let named = self.named(&POLICY)?.or(self.caller.policy.as_deref());
         // Whoever asks from outside names what is built in; files are for the configuration.

@@ -1,13 +1,12 @@
 //! Tokens, counted by the provider or by us; and models, as providers list them.
 
 use super::offer::Offer;
-use super::{Asked, Refused, Server, failed, store_failed};
+use super::{Asked, Refused, failed, store_failed};
 use crate::config::is_alike;
-use crate::server::auth::Caller;
 use crate::server::error::refusal;
 use axum::body::{Body, Bytes};
 use axum::http::header::{CONTENT_TYPE, HeaderName};
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::response::Response;
 use recto::tool::Tools;
 use recto::wire::Wire;
@@ -15,7 +14,6 @@ use recto::{Log, Policy, Reader, Request, Target, compile_once};
 use recto_engine::Store;
 use recto_engine::upstream::{self, Repeat};
 use serde_json::{Value, json};
-use std::sync::Arc;
 
 /// The header of an answer that we made up ourselves, because no provider would.
 const COUNTED: HeaderName = HeaderName::from_static("x-recto-counted");
@@ -24,14 +22,7 @@ const ABSENT: [u16; 3] = [404, 405, 501];
 
 /// Counts the tokens of a request to Anthropic, with the tool that would be offered: by the provider, else by our own
 /// count.
-pub(in crate::server) async fn count_tokens<S: Store>(
-    server: Arc<Server<S>>,
-    caller: Caller,
-    uri: Uri,
-    headers: HeaderMap,
-    body: Bytes,
-) -> Response {
-    let asked = Asked { server, caller, wire: Wire::Anthropic, uri, headers, body };
+pub(in crate::server) async fn count_tokens<S: Store>(asked: Asked<S>) -> Response {
     let came = String::from_utf8_lossy(&asked.body);
     let outline = asked.wire.outline(&came).ok();
     let model = outline.as_ref().and_then(|outline| outline.model.as_deref()).unwrap_or_default().to_string();
@@ -56,7 +47,7 @@ pub(in crate::server) async fn count_tokens<S: Store>(
         Some(Ok(_)) | None => None,
         Some(Err(error)) => Some(error),
     };
-    let target = asked.server.gateway.calls.target(&model, asked.wire, &asked.server.config);
+    let target = asked.setup.known.target(&model, asked.wire, &asked.setup.config);
     match counted(&text, &target) {
         Ok(tokens) => ours(&json!({"input_tokens": tokens})),
         Err(wrong) => match error {
@@ -79,16 +70,14 @@ impl<S: Store> Asked<S> {
     }
 }
 
+/// Returns the format of a request that has no body, by its headers.
+pub(in crate::server) fn wire_of(headers: &HeaderMap) -> Wire {
+    if headers.contains_key("anthropic-version") { Wire::Anthropic } else { Wire::OpenaiChat }
+}
+
 /// Lists models, or tells about one, as the provider does.
-pub(in crate::server) async fn models<S: Store>(
-    server: Arc<Server<S>>,
-    caller: Caller,
-    id: Option<String>,
-    uri: Uri,
-    headers: HeaderMap,
-) -> Response {
-    let wire = if headers.contains_key("anthropic-version") { Wire::Anthropic } else { Wire::OpenaiChat };
-    let asked = Asked { server, caller, wire, uri, headers, body: Bytes::new() };
+pub(in crate::server) async fn models<S: Store>(asked: Asked<S>, id: Option<String>) -> Response {
+    let wire = asked.wire;
     let upstream = match asked.upstream_alike(id.as_deref()) {
         Ok(upstream) => upstream,
         Err(refused) => return refused.told(asked.wire),

@@ -80,8 +80,7 @@ impl<S: Store> Asked<S> {
             let why = recto::Error::input("recordings can't be carried over").hinting("say it in words");
             return Err(refused(&why));
         }
-        let known = &self.server.gateway.calls;
-        let target = known.target(incoming.model().unwrap_or_default(), spoken, &self.server.config);
+        let target = self.setup.known.target(incoming.model().unwrap_or_default(), spoken, &self.setup.config);
         let wishes = Wishes::of(told, incoming.text, &target).map_err(|why| refused(&why))?;
         let telling = Telling { created: clock::now().0 / 1000, has_usage: wishes.has_usage };
         let tools: Vec<&RawValue> =
@@ -127,12 +126,12 @@ impl<S: Store> Asked<S> {
         let credential = if passes { Credential::Client } else { Credential::Withheld };
         let (headers, method) = (cross.headers(&self.headers, passes), Method::POST);
         let forward = Forward { method, path: path(cross.spoken), query: None, headers, body, credential, repeat };
-        upstream.forward(forward, &mut |_| self.server.metrics.retries.count()).await
+        self.forward(upstream, forward).await
     }
 }
 
 /// Where models are asked, in the words of a provider.
-fn path(wire: Wire) -> &'static str {
+pub(super) fn path(wire: Wire) -> &'static str {
     match wire {
         Wire::OpenaiChat => "chat/completions",
         Wire::OpenaiResponses => "responses",

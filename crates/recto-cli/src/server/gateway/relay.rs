@@ -78,9 +78,23 @@ impl<S: Store> Relay<S> {
             && let Ok(begun) = recorded.begun
             && let Err(error) = self.asked.server.engine.leave(begun).await
         {
-            talk::note(&format!("a call that came to nothing could not be closed: {error}"));
+            talk::warn(&format!("a call that came to nothing could not be closed: {error}"));
         }
+        self.over(end);
+    }
+
+    /// Counts how a reply ended.
+    pub(super) fn over(&self, end: End) {
         self.asked.server.metrics.reply(end);
+        self.asked.about.ended(end);
+    }
+
+    /// Counts what a reply has used, and what its page was expected to.
+    pub(super) fn used(&self, recorded: &Recorded, reply: &Reply) {
+        if let Ok(begun) = &recorded.begun {
+            self.asked.server.metrics.expected(&begun.compiled.receipt);
+        }
+        self.asked.about.used(reply, reply.usage.map_or(0.0, |usage| recorded.prices.usd(&usage)));
     }
 
     /// Passes a refusal on, as it came.
@@ -333,6 +347,7 @@ impl<S: Store> Relay<S> {
             None => shown,
         };
         let links = recorded.said.links(shown.as_deref(), &reply);
+        self.used(&recorded, &reply);
         match kept(&self.asked.server, *recorded, reply, answers, links).await {
             Ok(Kept { at, is_fork, .. }) => {
                 if is_fork {
@@ -342,10 +357,10 @@ impl<S: Store> Relay<S> {
             }
             Err(error) => {
                 self.asked.server.metrics.unrecorded.count();
-                talk::note(&format!("an answer could not be recorded: {error}"));
+                talk::warn(&format!("an answer could not be recorded: {error}"));
             }
         }
-        self.asked.server.metrics.reply(end);
+        self.over(end);
     }
 
     /// Whether the client has been kept from seeing something.

@@ -220,11 +220,11 @@ impl<S: Store> Relay<S> {
     /// Records a step in which the model has asked something back, and begins the next round.
     async fn go_on(&mut self, reply: Reply, answers: Vec<Entry>, left: impl Future<Output = ()>) -> Went {
         let next = self.next(reply, answers).await;
-        self.asked.server.metrics.reply(End::Whole);
+        self.over(End::Whole);
         let (body, upstream) = match next {
             Ok(next) => next,
             Err(why) => {
-                talk::note(&format!("a response can't go on: {why}"));
+                talk::warn(&format!("a response can't go on: {why}"));
                 return Went::Nowhere(Stuck::failed(self.asked.wire, &why));
             }
         };
@@ -249,6 +249,9 @@ impl<S: Store> Relay<S> {
     /// is none.
     async fn next(&mut self, reply: Reply, answers: Vec<Entry>) -> Result<(Bytes, Upstream), String> {
         let record = std::mem::replace(&mut self.record, Record::Nothing);
+        if let Record::Call(recorded) = &record {
+            self.used(recorded, &reply);
+        }
         let (Some(going), Record::Call(recorded)) = (&mut self.going, record) else {
             return Err("nothing is recorded of it".into());
         };

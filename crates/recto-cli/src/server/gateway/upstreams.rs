@@ -2,6 +2,7 @@
 
 use super::{Asked, Refused};
 use crate::config::UpstreamLayer;
+use crate::server::setup::Setup;
 use axum::http::StatusCode;
 use recto::wire::Wire;
 use recto_engine::Store;
@@ -11,7 +12,7 @@ use std::sync::{Mutex, PoisonError};
 
 /// Providers that were prepared, by their names.
 #[derive(Default)]
-pub(super) struct Upstreams {
+pub(in crate::server) struct Upstreams {
     prepared: Mutex<HashMap<String, Upstream>>,
     /// Who answers for a model, as it was found out before.
     found: Mutex<HashMap<(Wire, String), Upstream>>,
@@ -24,14 +25,16 @@ const NAME_BYTES_MAX: usize = 200;
 impl<S: Store> Asked<S> {
     /// Returns who answers for a model: in the format of the request, or in another.
     pub(super) fn upstream(&self, model: Option<&str>) -> Result<Upstream, Refused> {
-        let upstreams = &self.server.gateway.upstreams;
+        let Setup { config, known, upstreams, .. } = &*self.setup;
+        self.about.asks(model);
         let key = (self.wire, model.unwrap_or_default().to_string());
         if let Some(upstream) = upstreams.found.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
+            self.about.goes_to(&self.server, upstream.name());
             return Ok(upstream.clone());
         }
-        let target = self.server.gateway.calls.target(&key.1, self.wire, &self.server.config);
-        let layer = self.server.config.upstream_asked(self.wire, &target);
-        let upstream = upstreams.prepared(layer, self.wire)?;
+        let target = known.target(&key.1, self.wire, config);
+        let upstream = upstreams.prepared(config.upstream_asked(self.wire, &target), self.wire)?;
+        self.about.goes_to(&self.server, upstream.name());
         let mut found = upstreams.found.lock().unwrap_or_else(PoisonError::into_inner);
         if found.len() < REMEMBERED_MAX && key.1.len() <= NAME_BYTES_MAX {
             found.insert(key, upstream.clone());
@@ -41,10 +44,11 @@ impl<S: Store> Asked<S> {
 
     /// Returns who knows about a model, in the format of the request.
     pub(super) fn upstream_alike(&self, model: Option<&str>) -> Result<Upstream, Refused> {
-        let gateway = &self.server.gateway;
-        let target = gateway.calls.target(model.unwrap_or_default(), self.wire, &self.server.config);
-        let layer = self.server.config.upstream_speaking(self.wire, &target);
-        gateway.upstreams.prepared(layer, self.wire)
+        let Setup { config, known, upstreams, .. } = &*self.setup;
+        let target = known.target(model.unwrap_or_default(), self.wire, config);
+        let upstream = upstreams.prepared(config.upstream_speaking(self.wire, &target), self.wire)?;
+        self.about.goes_to(&self.server, upstream.name());
+        Ok(upstream)
     }
 }
 

@@ -88,6 +88,13 @@ impl Client {
         self.writes(request.as_bytes()).whole()
     }
 
+    /// Asks under another name of the server, and returns the status.
+    pub(super) fn asked_for_host(&self, host: &str) -> u16 {
+        self.writes(format!("GET /api/v1/version HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").as_bytes())
+            .whole()
+            .status
+    }
+
     /// Returns the server's numbers.
     pub(super) fn metrics(&self) -> String {
         String::from_utf8(self.gets("/metrics").body).unwrap()

@@ -7,6 +7,7 @@ use super::hosts::{self, Unopened};
 use super::settings::Settings;
 use super::value::Value;
 use crate::error::{Error, Kind};
+use crate::store::Connections;
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -60,6 +61,13 @@ impl Pool {
             }
             again = (again * 2).min(AGAIN_MAX);
         }
+    }
+
+    /// Returns how many connections there are.
+    pub(super) fn connections(&self) -> Connections {
+        let max = self.settings.connections;
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).len();
+        Connections { max, busy: max - self.permits.available_permits(), idle }
     }
 
     /// Returns an idle connection that is still open. One that another runtime looks after may never be answered.

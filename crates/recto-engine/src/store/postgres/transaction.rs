@@ -10,6 +10,7 @@ use super::read::Alone;
 use super::value::{number, values};
 use crate::error::{Error, Kind};
 use crate::store::{ConversationId, Tenant};
+use crate::timing::Timing;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -112,6 +113,7 @@ pub(super) struct Transactions {
     begin_writing: String,
     pub(super) alone: Alone,
     doubted: Doubted,
+    pub(super) writes: Arc<Timing>,
 }
 
 impl Transactions {
@@ -125,7 +127,7 @@ impl Transactions {
         let begin_reading = format!("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {local}");
         let begin_writing = format!("BEGIN ISOLATION LEVEL READ COMMITTED; {local}");
         let alone = Alone::of(schema);
-        Transactions { pool, begin_reading, begin_writing, alone, doubted: Doubted::default() }
+        Transactions { pool, begin_reading, begin_writing, alone, doubted: Doubted::default(), writes: Arc::default() }
     }
 
     pub(super) fn doubts(&self) -> Doubts {
@@ -198,6 +200,7 @@ impl Transactions {
     where
         F: Future<Output = Result<Plan<'v, T>, Error>>,
     {
+        let _running = self.writes.running();
         let writer = random()?;
         let mut deadline = Instant::now() + self.pool.settings.wait;
         // Commits that nobody has answered, by the version that they would have made.

@@ -96,6 +96,11 @@ impl Writer {
         answer.await.unwrap_or_else(|_| Err(stopped()))
     }
 
+    /// Returns how many jobs wait for their turn.
+    pub(super) fn waiting(&self) -> usize {
+        self.jobs.as_ref().map_or(0, |jobs| jobs.max_capacity() - jobs.capacity())
+    }
+
     async fn send(&self, job: Job) -> Result<(), Error> {
         let jobs = self.jobs.as_ref().ok_or_else(stopped)?;
         jobs.send(job).await.map_err(|_| stopped())

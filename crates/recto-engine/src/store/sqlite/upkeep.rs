@@ -62,7 +62,7 @@ pub(super) fn damages(connection: &Connection) -> Result<Vec<String>, Error> {
 }
 
 /// Writes a copy under another name first, so that the file is there as a whole or not at all.
-fn copy(connection: &Connection, to: &Path, existing: Existing) -> Result<(), Error> {
+pub(super) fn copy(connection: &Connection, to: &Path, existing: Existing) -> Result<(), Error> {
     let failed = |error: &std::io::Error| fault::file(to.display().to_string(), error);
     if existing == Existing::Refuse && fs::exists(to).map_err(|error| failed(&error))? {
         return Err(Kind::Exists { what: to.display().to_string() }.into());
