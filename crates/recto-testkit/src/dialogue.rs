@@ -173,7 +173,7 @@ fn files(test: &str) -> Option<Vec<PathBuf>> {
     shared::folder("data/conversations", test).map(|folder| shared::jsonl(&folder))
 }
 
-fn is_asked(file: &PathBuf) -> bool {
+fn is_asked(file: &std::path::Path) -> bool {
     file.file_name().is_some_and(|name| name.to_string_lossy().starts_with("locomo"))
 }
 

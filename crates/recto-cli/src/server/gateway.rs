@@ -362,11 +362,7 @@ impl<S: Store> Asked<S> {
     }
 
     /// Sends something to a provider; that, and how long it takes, is counted.
-    async fn forward(
-        &self,
-        upstream: &Upstream,
-        mut forward: Forward<'_>,
-    ) -> Result<upstream::Response, Error> {
+    async fn forward(&self, upstream: &Upstream, mut forward: Forward<'_>) -> Result<upstream::Response, Error> {
         if Wire::ALL.into_iter().any(|wire| forward.path == cross::path(wire)) {
             self.about.trace.calling(upstream, &mut forward.headers);
         }

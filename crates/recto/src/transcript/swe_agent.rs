@@ -32,7 +32,8 @@ pub(super) fn read(source: &Source<'_>, record: &RawValue) -> Result<Vec<Convers
     if messages.is_empty() {
         return Err(source.refuse(history, "no conversation in it").hinting("the history of this trajectory is empty"));
     }
-    let (mut agents, mut unanswered): (Vec<(Option<Text>, Vec<Entry>)>, usize) = (Vec::new(), 0);
+    let mut agents: Vec<(Option<Text>, Vec<Entry>)> = Vec::new();
+    let mut unanswered = 0;
     for (at, raw) in messages.into_iter().enumerate() {
         let (entry, left) = message(source, raw, at)?;
         unanswered += left;

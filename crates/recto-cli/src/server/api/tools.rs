@@ -244,7 +244,14 @@ impl<S: Store> Asker<S> {
         let (parts, ()) = Request::new(()).into_parts();
         let names = names.iter().map(|(name, value)| ((*name).to_string(), value.clone())).collect();
         let body = Bytes::from_static(body.as_bytes());
-        Asked { server: self.server.clone(), setup: self.server.setup(), caller: self.caller.clone(), names, parts, body }
+        Asked {
+            server: self.server.clone(),
+            setup: self.server.setup(),
+            caller: self.caller.clone(),
+            names,
+            parts,
+            body,
+        }
     }
 
     /// The same about a reader of a conversation.

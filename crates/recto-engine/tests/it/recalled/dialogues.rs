@@ -13,7 +13,6 @@ const EVERY: usize = 8;
 const BATCH: usize = 1_000;
 
 #[tokio::test]
-#[expect(clippy::print_stderr, reason = "figures are there to be read")]
 async fn an_index_brings_back_what_a_whole_reading_would() {
     let test = "an_index_brings_back_what_a_whole_reading_would";
     let Some(all) = dialogues(test).and_then(|dialogues| in_turns(&dialogues, test)) else { return };

@@ -14,6 +14,9 @@ use crate::wire::{Wire, kept};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+/// Whose a part is, the part, and its fields without a place.
+type Shown = (Role, Option<Part>, Map<String, Value>);
+
 /// Reads contents one after the other: results without an id belong to the calls before them.
 pub(super) struct Contents<'s, 't> {
     pub(super) source: &'s Source<'t>,
@@ -204,7 +207,7 @@ impl<'s, 't> Contents<'s, 't> {
     }
 
     /// Reads a part of what the user said or shows, and returns whose it is, and its fields without a place.
-    fn shown(&mut self, mut part: Fielded<'_, 't>) -> Result<(Role, Option<Part>, Map<String, Value>), Error> {
+    fn shown(&mut self, mut part: Fielded<'_, 't>) -> Result<Shown, Error> {
         let shown = match kind_of(&part)? {
             Some("functionResponse") => {
                 let result = self.result(&mut part)?;

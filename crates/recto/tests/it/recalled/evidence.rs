@@ -33,7 +33,6 @@ fn every() -> usize {
 
 /// Checks that so much evidence comes back at each budget, and says how much, for docs/recall.md.
 #[track_caller]
-#[expect(clippy::print_stderr, reason = "figures are there to be read")]
 fn check(dialogues: &[Dialogue], every: usize, bounds: [(u64, f64); 2]) {
     for (budget, least) in bounds {
         let mut found = Found::default();
