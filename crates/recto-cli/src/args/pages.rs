@@ -136,10 +136,10 @@ Examples:
 Prints every rule that the body breaks, each with its place as the provider names it. What only the
 provider can know, such as whether a file id exists, is not checked.
 
-Without --wire: a body with `input` is taken for openai_responses, one with `contents` for gemini; one
-with `system`, `thinking`, `max_tokens` or content that only Anthropic has for anthropic, unless its
-model or a message is OpenAI's; one with `options`, `truncate`, `keep_alive` or `think` for ollama; all
-others for openai_chat. Stderr tells which it was.
+Without --wire: a body with `input` is taken for openai_responses, one with `contents` for gemini;
+one with `system`, `thinking`, `max_tokens` or content that only Anthropic has for anthropic, unless
+its model or a message is OpenAI's; one with `options`, `truncate`, `keep_alive` or `think` for
+ollama; all others for openai_chat. Stderr tells which it was.
 
 With --json one object is printed:
   file, wire   what was looked at, and by which provider's rules

@@ -330,8 +330,6 @@ impl Metrics {
             ("recto_redacted_total", "Requests in which something was sent as a placeholder.", &self.redacted),
             ("recto_retries_total", "Requests that were sent to a provider again.", &self.retries),
             ("recto_unrecorded_total", "Answers that could not be recorded.", &self.unrecorded),
-            ("recto_crossed_total", "Requests whose model was asked in another format.", &self.crossed),
-            ("recto_left_out_total", "What could not be carried over to another format.", &self.left_out),
             ("recto_expansions_total", "What models asked back and were given.", &self.expansions),
             ("recto_expansions_refused_total", "What models asked back and were not given.", &self.expansions_refused),
         ] {

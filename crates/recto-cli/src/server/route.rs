@@ -150,21 +150,7 @@ async fn led<S: Store>(
     parts: Parts,
     body: &mut Body,
 ) -> Result<Response, Response> {
-    let caller = match leads_to {
-        LeadsTo::Nowhere => return Err(not_found(&parts)),
-        LeadsTo::WrongMethod => return Err(wrong_method(&parts)),
-        LeadsTo::Health | LeadsTo::Ready => None,
-        LeadsTo::Web | LeadsTo::Session => match server.doors.refusal(&parts) {
-            Some(refused) => return Err(refused),
-            None => None,
-        },
-        LeadsTo::Api(at) => Some(looking(&server, at, &parts).await?),
-        LeadsTo::Answer(_) | LeadsTo::CountTokens | LeadsTo::Models | LeadsTo::Metrics => {
-            Some(Caller::of(&server, &parts).await?)
-        }
-        #[cfg(feature = "mcp")]
-        LeadsTo::Mcp => Some(Caller::of(&server, &parts).await?),
-    };
+    let caller = caller(&server, leads_to, &parts).await?;
     let names = match names {
         Ok(Path(names)) => names,
         Err(_) => return Err(unreadable(&parts)),
@@ -215,6 +201,22 @@ async fn led<S: Store>(
         _ => health::alive(),
     };
     Ok(response.map(|body| Body::new(Keeping { body, kept: seat })))
+}
+
+/// Says who asks, where that has to be known.
+async fn caller<S: Store>(server: &Server<S>, leads_to: LeadsTo, parts: &Parts) -> Result<Option<Caller>, Response> {
+    match leads_to {
+        LeadsTo::Nowhere => Err(not_found(parts)),
+        LeadsTo::WrongMethod => Err(wrong_method(parts)),
+        LeadsTo::Health | LeadsTo::Ready => Ok(None),
+        LeadsTo::Web | LeadsTo::Session => server.doors.refusal(parts).map_or(Ok(None), Err),
+        LeadsTo::Api(at) => looking(server, at, parts).await.map(Some),
+        LeadsTo::Answer(_) | LeadsTo::CountTokens | LeadsTo::Models | LeadsTo::Metrics => {
+            Caller::of(server, parts).await.map(Some)
+        }
+        #[cfg(feature = "mcp")]
+        LeadsTo::Mcp => Caller::of(server, parts).await.map(Some),
+    }
 }
 
 /// Says who asks the API; who came by a session of a browser may only look.

@@ -292,7 +292,7 @@ fn what_other_programs_left_damaged_is_refused_with_its_place() {
         let whole = fs::read_to_string(&file).unwrap();
         let (head, rest) = whole.split_once(r#""role":"#).or(whole.split_once(r#""role": "#)).unwrap();
         let line = head.lines().count().max(1);
-        fs::write(&file, format!("{head}\"role\":{{{rest}")).unwrap();
+        fs::write(&file, format!("{head}\"role\":]{rest}")).unwrap();
         let told = stored.fails(3, &["import", &file]);
         mentions(&told, &["error[R0357]", &format!("line {line}, column ")]);
         let is_lines = file.ends_with("jsonl");

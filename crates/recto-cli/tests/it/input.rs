@@ -41,7 +41,7 @@ fn malformed_json_is_told_with_its_place() {
         expect![[r#"
             error[R0310]: cannot read chat.json
             cause: line 1, column 1: a record without "messages"
-            hint: expected JSON such as {"messages": [{"role": …, "content": …}, …]}, a session of Claude Code or Codex, or an export of Recto
+            hint: expected JSON such as {"messages": [{"role": …, "content": …}, …]}, a session of Claude Code, Codex or pi, a trajectory of SWE-agent, results of tau-bench, a log of Inspect, or an export of Recto
         "#]],
     );
 }

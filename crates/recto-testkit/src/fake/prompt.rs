@@ -270,8 +270,13 @@ pub(super) fn of_ollama(body: &Value, without: &[usize], count: &Count) -> Promp
     let messages = body["messages"].as_array().into_iter().flatten().enumerate();
     for (_, message) in messages.filter(|(at, _)| !without.contains(at)) {
         let role = message["role"].as_str().unwrap_or_default();
-        for name in ["thinking", "content", "tool_calls"].into_iter().filter(|name| !message[*name].is_null()) {
+        for name in ["thinking", "content"].into_iter().filter(|name| !message[*name].is_null()) {
             prompt.push(role, &message[name], count, None);
+        }
+        // Templates show what is called and with what; ids and numbers are for programs.
+        for call in message["tool_calls"].as_array().into_iter().flatten() {
+            prompt.push(role, &call["function"]["name"], count, None);
+            prompt.push(role, &call["function"]["arguments"], count, None);
         }
         for image in message["images"].as_array().into_iter().flatten() {
             let text = format!("{role} {image}");

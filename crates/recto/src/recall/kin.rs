@@ -13,8 +13,8 @@ pub(super) const AKIN: f64 = 0.5;
 
 static FORMS: LazyLock<HashMap<&'static str, &'static str>> = LazyLock::new(|| {
     let of_line = |line: &'static str| {
-        let (base, forms) = line.split_once(' ').unwrap_or((line, ""));
-        forms.split_whitespace().map(move |form| (form, base))
+        let (word, forms) = line.split_once(' ').unwrap_or((line, ""));
+        forms.split_whitespace().map(move |form| (form, word))
     };
     include_str!("../../data/forms.txt").lines().flat_map(of_line).collect()
 });
@@ -39,7 +39,7 @@ static KIN: LazyLock<HashMap<String, Vec<String>>> = LazyLock::new(|| {
 });
 
 /// Returns the word that this one is a form of; itself, where it is regular.
-pub(super) fn base(word: &str) -> &str {
+pub(super) fn regular(word: &str) -> &str {
     FORMS.get(word).copied().unwrap_or(word)
 }
 
@@ -54,7 +54,7 @@ mod tests {
 
     #[test]
     fn forms_and_kinds_are_known() {
-        assert_eq!(["went", "children", "walk"].map(base), ["go", "child", "walk"]);
+        assert_eq!(["went", "children", "walk"].map(regular), ["go", "child", "walk"]);
         assert!(of("pet").contains(&"puppi".to_string()) && of("puppi").contains(&"pet".to_string()));
         assert!(!of("puppi").contains(&"kitten".to_string()), "two of a kind are not akin");
         assert!(of("zzz").is_empty());

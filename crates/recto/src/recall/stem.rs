@@ -7,7 +7,7 @@ pub(super) fn stem(word: &str) -> String {
     if word.len() <= 2 || !word.bytes().all(|byte| byte.is_ascii_lowercase()) {
         return word.to_string();
     }
-    let mut word = Word(kin::base(word).as_bytes().to_vec());
+    let mut word = Word(kin::regular(word).as_bytes().to_vec());
     word.plurals_and_past();
     word.y_to_i();
     word.double_suffixes();

@@ -197,7 +197,7 @@ fn values_of_the_wrong_type_are_named() {
         "§{\"id\": \"x\"}",
         expect![[r#"
             a record without "messages"
-            hint: expected JSON such as {"messages": [{"role": …, "content": …}, …]}, a session of Claude Code or Codex, or an export of Recto"#]],
+            hint: expected JSON such as {"messages": [{"role": …, "content": …}, …]}, a session of Claude Code, Codex or pi, a trajectory of SWE-agent, results of tau-bench, a log of Inspect, or an export of Recto"#]],
     );
 }
 

@@ -57,7 +57,11 @@ pub(super) fn run(args: &ReplayArgs, settings: &Settings, files: &[PathBuf]) -> 
                 for (nth, it) in asking.meta.qa.iter().enumerate() {
                     interrupt::check()?;
                     let compiled = questions.page(&it.question, *budget)?;
-                    pages.line(&subject.name, &format!("\"question\":{nth},\"budget\":{budget}"), &compiled.page)?;
+                    pages.line(
+                        &subject.name,
+                        &format!("\"question\":{nth},\"budget\":{}", budget.0),
+                        &compiled.page,
+                    )?;
                     let tokens = compiled.receipt.ledger.used().0;
                     (sum.pages, sum.tokens, sum.longest) =
                         (sum.pages + 1, sum.tokens + tokens, sum.longest.max(tokens));
