@@ -220,7 +220,8 @@ impl Serving {
                 panic!("no address of the server in what it said:\n{said}");
             };
             said += &format!("{line}\n");
-            if let Some(url) = address(&line) {
+            // It tells where its traces go, too.
+            if let Some(url) = address(&line).filter(|_| !line.starts_with("traces: ")) {
                 return Serving { child, url, lines, said };
             }
         }
