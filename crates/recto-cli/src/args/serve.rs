@@ -33,8 +33,8 @@ only what belongs to its tenant; any other address than this machine's needs the
 Host must be this machine, or listed as `hosts` under [server]; behind keys on another address, any
 name does unless some are listed. A request with an Origin is refused unless that is the server.
 
-SIGHUP: the configuration is read again; one that can't be used changes nothing. What needs a restart
-is named on stderr. docs/operate.md tells of logs, numbers, traces, reloading and retention.
+SIGHUP: the configuration is read again; one that can't be used changes nothing. What needs a
+restart is named on stderr. docs/operate.md tells of logs, numbers, traces, reloading and retention.
 
 Ctrl-C or SIGTERM: nothing new is taken, and what runs has `shutdown_seconds` to end; a second one
 cuts it at once. What was said until then is kept.";
