@@ -17,9 +17,9 @@ Examples:
   recto import backup/*.jsonl --json
 
 PATH is a file as `recto compile` reads it, an export of `recto export`, a folder of such files
-(*.json, *.jsonl and *.traj), or `-` for stdin. A conversation is kept under its own id; one without
-an id under the name of its file, and where the file has several, with # and what it is called there,
-such as #task7-trial0, or #1, #2, ….
+(*.json, *.jsonl and *.traj), or `-` for stdin. A conversation is kept under its own id; one
+without an id under the name of its file, and where the file has several, with # and what it is
+called there, such as #task7-trial0, or #1, #2, ….
 
 What is there already is compared and not added again: a file can be imported as often as it grows.
 If what was said earlier has changed, the file is refused, and the others are imported all the same;
@@ -197,18 +197,19 @@ Examples:
   recto doctor --upgrade                  before a new version is started on an old store
 
 Reads the whole store: whether the file is whole, and whether entries, sums, texts, decisions and
-calls agree with each other. Nothing is changed, but that a store of an older version is brought up to
-date, as every command does. With findings the exit code is 1.
+calls agree with each other. Nothing is changed, but that a store of an older version is brought
+up to date, as every command does. With findings the exit code is 1.
 
-With --upgrade a copy of an older store is made first, beside it and named after its schema, such as
-recto.db.schema-3; it is compared with the store, and never replaces another. Stop all servers before.
-Interrupted, it can be run again. A copy is put back with `recto restore FILE --replace` by the version
-that wrote it. Of a store in a database, make a dump with the database's own tools instead.
+With --upgrade a copy of an older store is made first, beside it and named after its schema, such
+as recto.db.schema-3; it is compared with the store, and never replaces another. Stop all servers
+before. Interrupted, it can be run again. A copy is put back with `recto restore FILE --replace`
+by the version that wrote it. Of a store in a database, make a dump with the database's own tools
+instead.
 
 With --json one object is printed: store, schema, conversations, entries, decisions, calls,
 file_bytes, log_bytes, findings: for each its conversation (null: the file) and what; and is_cut:
-whether there were more findings than are told. With --upgrade also upgraded: from, to, file and bytes
-of the copy; null if the store was up to date.";
+whether there were more findings than are told. With --upgrade also upgraded: from, to, file and
+bytes of the copy; null if the store was up to date.";
 
 pub(super) const MIGRATE_AFTER_HELP: &str = "\
 Examples:
