@@ -15,6 +15,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(HERE)
@@ -25,7 +26,6 @@ ROUNDS = 7
 # How long a worker may take for one question; then it is asked for fewer repetitions.
 PATIENCE_SECONDS = 0.4
 REPEATS_MAX = 200
-START_SECONDS_MAX = 900
 
 
 class Worker:
@@ -261,7 +261,7 @@ def gateway(peers, folder):
 
 
 def bill(peers, folder):
-    """What every policy costs and forgets on real transcripts."""
+    """What every policy costs and forgets on real transcripts: a table that tests keep, copied, not measured again."""
     shared = os.environ.get("RECTO_SHARED", os.path.join(os.path.dirname(ROOT), "shared"))
     data = os.path.join(shared, "data", "conversations")
     if not os.path.isdir(data):
@@ -269,7 +269,7 @@ def bill(peers, folder):
     with open(os.path.join(ROOT, "docs", "frontier.md"), encoding="utf-8") as file:
         start = file.read()
     first = start[start.find("|"):]
-    return "Bill and recall", ("From docs/frontier.md, which `recto replay` and a test keep true:\n\n"
+    return "Bill and recall", ("Not measured in this run: copied from docs/frontier.md. Peers are not in it.\n\n"
                                + first[:first.find("\n\n")])
 
 
@@ -290,7 +290,6 @@ def footprint(peers, folder):
 
 
 def started(command):
-    import time
     begin = time.perf_counter()
     subprocess.run(command, stdout=subprocess.DEVNULL, check=True)
     return time.perf_counter() - begin
@@ -331,8 +330,8 @@ def main():
             sections.append(f"## {title}\n\n{text}\n")
     if options.parts:
         return say("only some parts were measured, so docs/benchmarks.md stays as it is")
-    head = ("# Measured beside its peers\n\nWritten by `scripts/bench` from one run; nothing in it is typed by hand. Each "
-            "figure is a ratio of medians, taken in turns in the same run, with its spread over "
+    head = ("# Measured beside its peers\n\nWritten by `scripts/bench` from one run; nothing in it is typed by hand. But for "
+            "the bill, each figure is a ratio of medians, taken in turns in the same run, with its spread over "
             f"{ROUNDS} rounds.\n\nMachine: {machine()}.\n\nPeers: {options.versions}.\n\n")
     with open(options.out, "w", encoding="utf-8") as out:
         out.write(head + "\n".join(sections))
