@@ -22,7 +22,7 @@ async fn an_index_brings_back_what_a_whole_reading_would() {
     for batch in all.entries.chunks(BATCH) {
         engine.append(&at("talk"), Append::any(batch.to_vec())).await.unwrap();
     }
-    for (budget, least) in [(4_000, 0.78), (8_000, 0.80)] {
+    for (budget, least) in [(4_000, 0.78), (8_000, 0.86)] {
         let mut found = Found::default();
         for question in all.questions.iter().step_by(EVERY) {
             let searched = engine.search(&at("talk"), &Query::saying(&question.words), Tokens(budget)).await.unwrap();
