@@ -4,9 +4,9 @@
 //! Both do the same in tables of the same shape, in short rounds that alternate, and each round is compared with its
 //! neighbour, so that what else the machine does meets both: an append locks the conversation's row, looks
 //! whether its key is known, inserts three entries of about a thousand bytes and the key, and moves the head; a window is
-//! the newest hundred entries. The plain side has a connection for each caller and prepares its statements once; the
-//! store has a pool, and prepares nothing, so that a pooler may stand between. The server is a real one, and its commits
-//! wait for the disk.
+//! the newest hundred entries. The plain side has a connection for each caller and prepares its statements once. So does
+//! the store, from its pool, with `prepared=yes`; that is what is compared. What it costs to prepare nothing, so that a
+//! pooler may stand between, is told as well. The server is a real one, and its commits wait for the disk.
 
 use recto::digest::Digest;
 use recto::entry::Millis;
@@ -15,6 +15,7 @@ use recto_engine::store::postgres::Postgres;
 use recto_engine::store::{Back, Batch, Expect, NewConversation, NewRow};
 use recto_engine::{ConversationId, Store, Tenant};
 use recto_testkit::postgres::Server;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tokio_postgres::{Client, NoTls, Statement};
 
@@ -67,17 +68,24 @@ fn main() {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
     let figures = runtime.block_on(async {
-        let store = open(&database).await;
+        let store = open(&database, "yes").await;
+        filled(&store).await;
+        let pooled = open(&database, "no").await;
         let plain = plain(&database).await;
         let mut figures = Vec::new();
-        for callers in [1, CALLERS] {
-            figures.push(compare("appends", callers, APPENDS, &store, &plain, Work::Append).await);
-            figures.push(compare("windows", callers, READS, &store, &plain, Work::Window).await);
+        for (is_bound, store) in [(true, &store), (false, &pooled)] {
+            for callers in [1, CALLERS] {
+                let appends = compare("appends", callers, APPENDS, store, &plain, Work::Append).await;
+                let windows = compare("windows", callers, READS, store, &plain, Work::Window).await;
+                figures.extend([(is_bound, appends), (is_bound, windows)]);
+            }
         }
         figures
     });
-    figures.iter().for_each(|figure| println!("{}", figure.text));
-    if figures.iter().any(|figure| !figure.is_met) {
+    for (is_bound, figure) in &figures {
+        println!("{}{}", if *is_bound { "" } else { "prepared=no: " }, figure.text);
+    }
+    if figures.iter().any(|(is_bound, figure)| *is_bound && !figure.is_met) {
         eprintln!("out of bounds");
         std::process::exit(1);
     }
@@ -98,6 +106,9 @@ async fn compare(
     plain: &[std::sync::Arc<Plain>],
     work: Work,
 ) -> Figure {
+    // The same store may be compared twice, and every append has a key of its own.
+    static COMPARED: AtomicU64 = AtomicU64::new(0);
+    let key = COMPARED.fetch_add(1, Ordering::Relaxed);
     let each = work_of_all / callers;
     let (mut rates, mut ratios) = ([Vec::new(), Vec::new()], Vec::new());
     for round in 0..ROUNDS {
@@ -109,7 +120,7 @@ async fn compare(
                 tokio::spawn(async move {
                     let mut took = Vec::with_capacity(each);
                     for number in 0..each {
-                        let key = key(round, callers, number);
+                        let key = format!("{key} {round} {callers} {number}");
                         let start = Instant::now();
                         match (work, side) {
                             (Work::Append, 0) => append(&store, caller, &key).await,
@@ -147,10 +158,6 @@ async fn rate(tasks: Vec<tokio::task::JoinHandle<Vec<f64>>>, count: usize, start
     count as f64 / start.elapsed().max(Duration::from_nanos(1)).as_secs_f64()
 }
 
-fn key(round: usize, callers: usize, number: usize) -> String {
-    format!("{round} {callers} {number}")
-}
-
 fn name(caller: usize) -> ConversationId {
     format!("c{caller}").as_str().into()
 }
@@ -166,10 +173,13 @@ fn rows(key: &str) -> Vec<NewRow> {
     (0..ENTRIES).map(row).collect()
 }
 
-/// Opens a store with conversations that have a past.
-async fn open(database: &str) -> Postgres {
-    let settings = format!("{database}?sslmode=disable&connections={CALLERS}").parse().expect("it is well formed");
-    let store = Postgres::open(settings).await.expect("it can be opened");
+async fn open(database: &str, prepared: &str) -> Postgres {
+    let address = format!("{database}?sslmode=disable&connections={CALLERS}&prepared={prepared}");
+    Postgres::open(address.parse().expect("it is well formed")).await.expect("it can be opened")
+}
+
+/// Makes conversations that have a past.
+async fn filled(store: &Postgres) {
     for caller in 0..CALLERS {
         let (tokenizer, title, meta) = ("o200k_base".into(), "".into(), "{}".into());
         let new = NewConversation { id: name(caller), tokenizer, title, meta, at: Millis(0), from: None };
@@ -180,7 +190,6 @@ async fn open(database: &str) -> Postgres {
             store.append(&Tenant::default(), &name(caller), batch).await.expect("it is appended");
         }
     }
-    store
 }
 
 async fn append(store: &Postgres, caller: usize, key: &str) {

@@ -17,6 +17,7 @@ mod keys;
 mod lens;
 mod links;
 mod pool;
+mod prepared;
 mod read;
 mod schema;
 mod settings;

@@ -144,6 +144,7 @@ macro_rules! together {
 behaviours!(each, memory, ((), super::Memory::default()), super::model::Lives::Many);
 behaviours!(each, sqlite, super::sqlite(), super::model::Lives::Many);
 behaviours!(each, postgres, crate::postgres::opened(), super::model::Lives::Few);
+behaviours!(together, prepared, crate::postgres::prepared(), super::model::Lives::Few);
 behaviours!(together, pooled, crate::postgres::pooled::opened(), super::model::Lives::Few);
 
 fn sqlite() -> (TempFolder, Sqlite) {

@@ -68,6 +68,12 @@ pub(crate) fn opened() -> ((), Postgres) {
     ((), open(place()).expect("a new store can be opened"))
 }
 
+/// Opens a new store whose connections prepare their statements.
+pub(crate) fn prepared() -> ((), Postgres) {
+    let settings = format!("{}&prepared=yes", address()).parse().expect("the address is well formed");
+    ((), open(settings).expect("a new store can be opened"))
+}
+
 /// Asks the database behind a store.
 fn asked(store: &Postgres, sql: &str) -> String {
     let schema = store.settings().to_string();

@@ -4,6 +4,10 @@ use crate::error::{Error, Kind};
 use std::error::Error as StdError;
 use tokio_postgres::error::{DbError, SqlState};
 
+/// Why a statement that was prepared is not there.
+const POOLER: &str = "a pooler that keeps no prepared statements stands before the server; leave `prepared=yes` out of \
+                      the address";
+
 impl From<tokio_postgres::Error> for Error {
     fn from(error: tokio_postgres::Error) -> Error {
         kind(&error).into()
@@ -40,6 +44,10 @@ fn of_server(error: &DbError) -> Kind {
         "53" => Kind::Busy { what },
         "54" => Kind::TooLarge { what },
         "XX" => Kind::Corrupt { what },
+        "26" => Kind::Io { what: "the store".into(), why: format!("{what}: {POOLER}") },
+        _ if *code == SqlState::DUPLICATE_PSTATEMENT => {
+            Kind::Io { what: "the store".into(), why: format!("{what}: {POOLER}") }
+        }
         "28" | "3D" => Kind::Io { what: "the store".into(), why: what },
         _ => Kind::Defect { what },
     }

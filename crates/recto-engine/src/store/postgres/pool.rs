@@ -1,9 +1,11 @@
 //! The connections: a bounded number, opened when they are needed and kept for the next one who asks.
 //!
 //! A connection carries nothing from one transaction to the next: no prepared statement, no setting, no temporary
-//! table. So a pooler that hands out another server connection for each transaction may stand between.
+//! table. So a pooler that hands out another server connection for each transaction may stand between. Where none does,
+//! whoever runs it can say so, and statements are prepared once for each connection.
 
 use super::hosts::{self, Unopened};
+use super::prepared::Prepared;
 use super::settings::Settings;
 use super::value::Value;
 use crate::error::{Error, Kind};
@@ -89,7 +91,8 @@ impl Pool {
 
 /// Opens a connection to whichever server takes writes.
 pub(super) async fn connect(settings: &Settings) -> Result<Db, Unopened> {
-    Ok(Db { client: Arc::new(hosts::connect(settings).await?) })
+    let client = Arc::new(hosts::connect(settings).await?);
+    Ok(Db { client, prepared: settings.is_prepared.then(Arc::default) })
 }
 
 /// A connection in use. Dropped, it is closed; given back, it is used again.
@@ -122,6 +125,7 @@ impl Lease {
 #[derive(Clone)]
 pub(super) struct Db {
     client: Arc<Client>,
+    prepared: Option<Arc<Prepared>>,
 }
 
 impl Db {
@@ -139,6 +143,24 @@ impl Db {
 
     /// Returns the rows of one statement.
     pub(super) async fn rows(&self, sql: &str, values: Vec<Value<'_>>) -> Result<Vec<Row>, Error> {
+        self.prepare(sql, &values).await?;
+        self.send(sql, values).await
+    }
+
+    /// Prepares a statement, where that is wanted and not done yet.
+    async fn prepare(&self, sql: &str, values: &[Value<'_>]) -> Result<(), Error> {
+        match &self.prepared {
+            Some(prepared) => prepared.learn(&self.client, sql, values).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Returns the rows of one statement, which is sent when this is first polled.
+    async fn send(&self, sql: &str, values: Vec<Value<'_>>) -> Result<Vec<Row>, Error> {
+        if let Some(statement) = self.prepared.as_ref().and_then(|prepared| prepared.of(sql)) {
+            let values: Vec<_> = values.iter().map(|value| value as &(dyn ToSql + Sync)).collect();
+            return Ok(self.client.query(&statement, &values).await?);
+        }
         let values: Vec<_> = values.iter().map(|value| (value as &(dyn ToSql + Sync), value.kind())).collect();
         Ok(self.client.query_typed(sql, &values).await?)
     }
@@ -156,18 +178,27 @@ impl Db {
 
     /// Sends statements one behind the other without waiting between them, and returns the rows of each.
     pub(super) async fn all(&self, statements: Vec<Statement<'_>>) -> Result<Vec<Vec<Row>>, Error> {
-        let sent = statements.into_iter().map(|it| Box::pin(self.rows(it.sql, it.values)) as Answer<'_>);
-        together(sent.collect()).await
+        let sent = self.sent(statements).await?;
+        together(sent).await
     }
 
     /// Sends statements and a commit behind them, without waiting between; the errors of both.
     pub(super) async fn commit(&self, statements: Vec<Statement<'_>>) -> Result<(), Error> {
-        let sent = statements.into_iter().map(|it| Box::pin(self.rows(it.sql, it.values)) as Answer<'_>);
+        let mut sent = self.sent(statements).await?;
         let commit = Box::pin(async {
             self.batch("COMMIT").await?;
             Ok(Vec::new())
         });
-        together(sent.chain([commit as Answer<'_>]).collect()).await.map(drop)
+        sent.push(commit);
+        together(sent).await.map(drop)
+    }
+
+    /// Returns statements that are sent as soon as they are polled; what has to be prepared for them is.
+    async fn sent<'v>(&'v self, statements: Vec<Statement<'v>>) -> Result<Vec<Answer<'v>>, Error> {
+        for statement in &statements {
+            self.prepare(statement.sql, &statement.values).await?;
+        }
+        Ok(statements.into_iter().map(|it| Box::pin(self.send(it.sql, it.values)) as Answer<'v>).collect())
     }
 }
 

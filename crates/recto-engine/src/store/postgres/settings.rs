@@ -33,6 +33,8 @@ pub struct Settings {
     pub(super) schema: String,
     pub(super) connections: usize,
     pub(super) wait: Duration,
+    /// Whether statements are kept prepared: only where every connection is one to the server itself.
+    pub(super) is_prepared: bool,
     pub(super) tls: Tls,
     /// Which of the servers took writes last; clones share it.
     pub(super) writable: Arc<AtomicUsize>,
@@ -68,11 +70,11 @@ impl Settings {
 impl FromStr for Settings {
     type Err = Error;
 
-    /// Reads an address: what PostgreSQL takes, and `schema`, `connections` and `wait_ms`.
+    /// Reads an address: what PostgreSQL takes, and `schema`, `connections`, `wait_ms` and `prepared`.
     fn from_str(address: &str) -> Result<Settings, Error> {
         let (place, parameters) = address.split_once('?').unwrap_or((address, ""));
         let (mut schema, mut connections, mut wait) = (SCHEMA.to_string(), CONNECTIONS, WAIT);
-        let (mut mode, mut roots) = (SslMode::Prefer, None);
+        let (mut mode, mut roots, mut is_prepared) = (SslMode::Prefer, None, false);
         let mut left = Vec::new();
         for parameter in parameters.split('&').filter(|parameter| !parameter.is_empty()) {
             let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
@@ -80,6 +82,7 @@ impl FromStr for Settings {
                 "schema" => schema = named(&decoded(value)?)?,
                 "connections" => connections = bounded(name, value, CONNECTIONS_MAX as u64)? as usize,
                 "wait_ms" => wait = Duration::from_millis(bounded(name, value, WAIT_MAX.as_millis() as u64)?),
+                "prepared" => is_prepared = yes_or_no(name, value)?,
                 "sslmode" => mode = ssl_mode(value)?,
                 "sslrootcert" => roots = Some(PathBuf::from(decoded(value)?)),
                 _ => left.push(parameter),
@@ -100,7 +103,7 @@ impl FromStr for Settings {
             config.application_name("recto");
         }
         let tls = if mode == SslMode::Disable { Tls::none() } else { Tls::trusting(roots.as_deref())? };
-        Ok(Settings { config, schema, connections, wait, tls, writable: Arc::default() })
+        Ok(Settings { config, schema, connections, wait, is_prepared, tls, writable: Arc::default() })
     }
 }
 
@@ -149,6 +152,17 @@ fn bounded(name: &str, value: &str, most: u64) -> Result<u64, Error> {
         let what = format!("`{name}` in the address of PostgreSQL is {value:?}");
         recto::Error::settings(what, format!("it is a number from 1 to {most}")).into()
     })
+}
+
+fn yes_or_no(name: &str, value: &str) -> Result<bool, Error> {
+    match value {
+        "yes" => Ok(true),
+        "no" => Ok(false),
+        _ => {
+            let what = format!("`{name}` in the address of PostgreSQL is {value:?}");
+            Err(recto::Error::settings(what, "it is yes or no").into())
+        }
+    }
 }
 
 /// Whoever asks for encryption gets it with a check of the certificate, whatever word is used.

@@ -86,3 +86,31 @@ async fn more_writers_than_connections_of_the_pooler_lose_nothing() {
     assert_eq!(store.told("a").await.tally.sums().entries as usize, 2 * WRITERS * APPENDS);
     assert_eq!(said.iter().filter(|body| body.contains(" says ")).count(), WRITERS * APPENDS);
 }
+
+#[tokio::test]
+async fn who_prepares_behind_a_pooler_that_keeps_nothing_is_told_what_to_change() {
+    let address = address();
+    let store = Postgres::open(address.parse().unwrap()).await.unwrap();
+    store.make(new("a")).await;
+    let prepared = format!("{address}&prepared=yes");
+    let mut told = BTreeSet::new();
+    match Postgres::open(prepared.parse().unwrap()).await {
+        Ok(hasty) => {
+            for _ in 0..TRIES {
+                // Several transactions at once meet several connections of the server.
+                let mut asking = tokio::task::JoinSet::new();
+                for _ in 0..WRITERS {
+                    let hasty = hasty.clone();
+                    asking.spawn(async move { hasty.conversation(&tenant(), &name("a")).await.map(drop) });
+                }
+                let answers = asking.join_all().await;
+                told.extend(answers.into_iter().filter_map(Result::err).map(|error| error.to_string()));
+            }
+        }
+        Err(error) => drop(told.insert(error.to_string())),
+    }
+    assert!(!told.is_empty(), "no transaction met another connection");
+    assert!(told.iter().all(|told| told.contains("leave `prepared=yes` out")), "{told:?}");
+    // The log is as it was.
+    assert_eq!(store.told("a").await.tally.sums().entries, 0);
+}
