@@ -3,9 +3,11 @@
 //! `cargo build --release -p recto-cli` makes. Names of cases may follow: `cargo bench -p recto-cli -- small streams`.
 //!
 //! Costs are processor time of the process that stands between client and provider, all its threads included; rounds
-//! with the one and the other alternate. Client, provider and proxy are processes of this program, on this machine.
+//! with the one and the other alternate. Client, provider and proxy are processes of this program, on this machine. So is
+//! a proxy that does no more than write both bodies down durably, which tells what of the cost is the disk's.
 //! Where `RECTO_LITELLM` names the command of LiteLLM's proxy, that is measured as well, with fewer calls.
 
+mod ledger; // the least that a record takes
 mod load; // conversations, and who carries them on
 mod process; // a server that runs beside this one
 mod roles; // the provider, and the bare proxy
@@ -95,10 +97,12 @@ fn main() -> ExitCode {
     let is_wanted = |name: &str| given.is_empty() || given.iter().any(|it| it == name);
     let provider = Serving::role("provider", &[]);
     let proxy = Serving::role("proxy", &[&provider.url]);
+    let ledger = folder.join("ledger.sqlite");
+    let recorder = Serving::role("recorder", &[&provider.url, ledger.to_str().expect("a path that is text")]);
     let mut figures = Vec::new();
     for case in CASES.iter().filter(|case| is_wanted(case.name)) {
         let recto = Serving::recto(&command, &folder, case.policy, &provider.url);
-        figures.push(runtime.block_on(measured(case, &proxy, &recto)));
+        figures.push(runtime.block_on(measured(case, [&proxy, &recto, &recorder])));
         println!("{}", figures[figures.len() - 1].text);
         if ["small", "long"].contains(&case.name)
             && let Some(litellm) = Serving::litellm(&folder, &provider.url)
@@ -128,10 +132,10 @@ fn command() -> Option<PathBuf> {
 
 /// Processor time of a call through Recto against one through the bare proxy. What comes first in a conversation that
 /// has a past is told apart: it is read once, and the calls after it are many.
-async fn measured(case: &Case, proxy: &Serving, recto: &Serving) -> Figure {
-    let (mut spent, mut opening) = ([Duration::ZERO; 2], [Duration::ZERO; 2]);
+async fn measured(case: &Case, servers: [&Serving; 3]) -> Figure {
+    let (mut spent, mut opening) = ([Duration::ZERO; 3], [Duration::ZERO; 3]);
     for round in 0..=ROUNDS {
-        for (at, server) in [proxy, recto].into_iter().enumerate() {
+        for (at, server) in servers.into_iter().enumerate() {
             let mut talks = case.load.begin(round);
             let start = server.processor_time();
             if case.load.known_calls > 0 {
@@ -149,14 +153,19 @@ async fn measured(case: &Case, proxy: &Serving, recto: &Serving) -> Figure {
         }
     }
     let calls = ROUNDS * case.load.calls * case.load.conversations;
-    let [bare, ours] = spent.map(|time| time / calls);
-    let ratio = ours.as_secs_f64() / bare.as_secs_f64();
+    let [bare, ours, recorder] = spent.map(|time| time / calls);
+    let times = |time: Duration| time.as_secs_f64() / bare.as_secs_f64();
+    let ratio = times(ours);
     let mut text = format!(
-        "{}: {}, policy {}: {ratio:.2} x, at most {} ({ours:.0?}, {bare:.0?})",
-        case.name, case.about, case.policy, case.ratio_max
+        "{}: {}, policy {}: {ratio:.2} x, at most {} ({ours:.0?}, {bare:.0?}); a proxy that only records: {:.2} x",
+        case.name,
+        case.about,
+        case.policy,
+        case.ratio_max,
+        times(recorder)
     );
     if case.load.known_calls > 0 {
-        let [bare, ours] = opening.map(|time| time / (ROUNDS * case.load.conversations));
+        let [bare, ours, _] = opening.map(|time| time / (ROUNDS * case.load.conversations));
         text += &format!("; the first call of each: {ours:.0?}, {bare:.0?}");
     }
     Figure { text, is_met: ratio <= case.ratio_max }

@@ -1,5 +1,7 @@
-//! The provider that clients are answered by, and the proxy that only passes on: each a process of its own.
+//! The provider that clients are answered by, the proxy that only passes on, and one that writes down what it passes on:
+//! each a process of its own.
 
+use crate::ledger::Ledger;
 use crate::streams::{self, Slow};
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -20,6 +22,7 @@ const IDLE_MAX: usize = 2_000;
 pub(crate) enum Role {
     Provider,
     Proxy,
+    Recorder,
 }
 
 /// Returns the role that this process was started for.
@@ -27,6 +30,7 @@ pub(crate) fn asked(given: &[String]) -> Option<(Role, &[String])> {
     match given.split_first()? {
         (name, rest) if name == "provider" => Some((Role::Provider, rest)),
         (name, rest) if name == "proxy" => Some((Role::Proxy, rest)),
+        (name, rest) if name == "recorder" => Some((Role::Recorder, rest)),
         _ => None,
     }
 }
@@ -36,10 +40,10 @@ pub(crate) fn asked(given: &[String]) -> Option<(Role, &[String])> {
 pub(crate) async fn play(role: Role, arguments: &[String]) {
     let router = match role {
         Role::Provider => Router::new().route(PATH, post(answer)),
-        Role::Proxy => {
-            let client = reqwest::Client::builder().no_proxy().pool_max_idle_per_host(IDLE_MAX);
-            let client = client.build().expect("a client");
-            Router::new().route(PATH, post(pass)).with_state((client, format!("{}{PATH}", arguments[0])))
+        Role::Proxy => Router::new().route(PATH, post(pass)).with_state(passing(&arguments[0])),
+        Role::Recorder => {
+            let ledger = Ledger::open(arguments[1].as_ref());
+            Router::new().route(PATH, post(record)).with_state((passing(&arguments[0]), ledger))
         }
     };
     let router = router.layer(axum::extract::DefaultBodyLimit::max(BODY_BYTES_MAX));
@@ -48,8 +52,25 @@ pub(crate) async fn play(role: Role, arguments: &[String]) {
     axum::serve(listener, router).await.expect("it serves until it is ended");
 }
 
+/// Who passes on, and where to.
+type Passing = (reqwest::Client, String);
+
+fn passing(provider: &str) -> Passing {
+    let client = reqwest::Client::builder().no_proxy().pool_max_idle_per_host(IDLE_MAX);
+    (client.build().expect("a client"), format!("{provider}{PATH}"))
+}
+
+/// Writes a request down, passes it on, writes its answer down, and passes that back.
+async fn record(State((passing, ledger)): State<(Passing, Ledger)>, headers: HeaderMap, body: Bytes) -> Response {
+    ledger.write(body.clone()).await;
+    let (head, answer) = pass(State(passing), headers, body).await.into_parts();
+    let answer = axum::body::to_bytes(answer, BODY_BYTES_MAX).await.expect("a whole answer");
+    ledger.write(answer.clone()).await;
+    Response::from_parts(head, Body::from(answer))
+}
+
 /// Passes a request on, and its answer back.
-async fn pass(State((client, url)): State<(reqwest::Client, String)>, mut headers: HeaderMap, body: Bytes) -> Response {
+async fn pass(State((client, url)): State<Passing>, mut headers: HeaderMap, body: Bytes) -> Response {
     for name in [HOST, CONTENT_LENGTH, CONNECTION, TRANSFER_ENCODING] {
         headers.remove(name);
     }
