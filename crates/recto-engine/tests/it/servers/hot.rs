@@ -20,8 +20,7 @@ use std::time::{Duration, Instant};
 const PROCESSES: usize = 4;
 /// Appends of each process to the one conversation, and as many behind a head that it has read.
 const APPENDS: usize = 40;
-const CONVERSATIONS: usize = 120;
-const CONVERSATIONS_LONG: usize = 1_000;
+const CONVERSATIONS: usize = 1_000;
 /// Calls that each process makes for the same reader, and has answered.
 const CALLS: usize = 5;
 const CONTENTS: usize = 4;
@@ -32,10 +31,6 @@ const CALLERS: usize = 4;
 
 fn at(name: &str) -> At {
     At::new(&Tenant::default(), name)
-}
-
-fn many() -> usize {
-    if std::env::var_os("RECTO_LONG").is_some() { CONVERSATIONS_LONG } else { CONVERSATIONS }
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -107,13 +102,13 @@ async fn append_expected(engine: &Engine<Postgres>, process: &str, number: usize
 
 /// Appends to each of many conversations, some at once, in an order of its own.
 async fn each_of_many(engine: &Engine<Postgres>, process: &str) {
-    let (start, many): (usize, usize) = (process.parse().unwrap(), many());
+    let start: usize = process.parse().unwrap();
     let caller = |caller: usize| {
         let (engine, process) = (engine.clone(), process.to_string());
         tokio::spawn(async move {
             let mut longest = Duration::ZERO;
-            for number in (caller..many).step_by(CALLERS) {
-                let conversation = at(&format!("m{}", (number + start * 31) % many));
+            for number in (caller..CONVERSATIONS).step_by(CALLERS) {
+                let conversation = at(&format!("m{}", (number + start * 31) % CONVERSATIONS));
                 longest = longest.max(say(&engine, &conversation, process.clone()).await);
             }
             longest
@@ -222,14 +217,14 @@ fn on_many_conversations_no_update_is_lost() {
     let address = address();
     let engine = block_on(async {
         let engine = Engine::over(open(&address).await);
-        for number in 0..many() {
+        for number in 0..CONVERSATIONS {
             engine.open(&at(&format!("m{number}")), Opening::default()).await.unwrap();
         }
         engine
     });
     check_waits(&crowd(&address, Work::Many, "-").end());
     block_on(async {
-        for number in 0..many() {
+        for number in 0..CONVERSATIONS {
             let mut said = texts(&engine, &at(&format!("m{number}"))).await;
             said.sort();
             assert_eq!(said, ["0", "1", "2", "3"], "conversation {number}");
