@@ -145,7 +145,7 @@ impl Kept {
     /// Says on stderr what puts at risk what is kept.
     fn warn(&self) {
         match self.engine.store() {
-            Any::Sqlite(_) => {}
+            Any::Sqlite(_) | Any::Memory(_) => {}
             #[cfg(feature = "postgres")]
             Any::Postgres(store) => {
                 store.warnings().iter().for_each(|warning| talk::warn(&format!("warning: {warning}")));
@@ -171,8 +171,7 @@ impl Kept {
     pub(crate) fn file(&self) -> Option<&Sqlite> {
         match self.engine.store() {
             Any::Sqlite(store) => Some(store),
-            #[cfg(feature = "postgres")]
-            Any::Postgres(_) => None,
+            _ => None,
         }
     }
 

@@ -13,6 +13,7 @@ use recto::page::Message;
 use recto::receipt::{Fate, FateRow};
 use recto::transcript::{self, Conversation};
 use recto::{Compiled, Entry, Part, Policy, Role, Seq, Target, Tokens};
+use recto_engine::store::any::Any;
 use recto_engine::store::memory::Memory;
 use recto_engine::{Answer, Append, At, Call, Engine, Error, Give, Opening, Tenant};
 use std::sync::Arc;
@@ -63,7 +64,7 @@ pub(crate) fn run() -> Result<(), Failure> {
 }
 
 /// Has an engine go through the bundled conversation, so that a server has something to show.
-pub(crate) async fn load(engine: &Engine<Memory>) -> Result<(), Failure> {
+pub(crate) async fn load(engine: &Engine<Any>) -> Result<(), Failure> {
     let conversation = bundled()?;
     Lived::of(engine, NAME, &conversation, &small(&conversation)?).await?;
     Ok(())
@@ -85,7 +86,7 @@ fn story() -> Result<String, Failure> {
     let small = small(&conversation)?;
     let waiting = Waiting::new()?;
     // In memory, so that nothing stays behind.
-    let engine = Engine::over(Memory::default());
+    let engine = Engine::over(Any::Memory(Memory::default()));
     let first = waiting.run(Lived::of(&engine, "whole", &conversation, &whole))?;
     let second = waiting.run(Lived::of(&engine, NAME, &conversation, &small))?;
     let ask = Ask::from_call(ASKED_BACK).map_err(|refusal| Failure::of(Code::Defect, refusal.to_string()))?;
@@ -117,7 +118,7 @@ struct Lived {
 }
 
 impl Lived {
-    async fn of(engine: &Engine<Memory>, name: &str, of: &Conversation, call: &Call) -> Result<Lived, Error> {
+    async fn of(engine: &Engine<Any>, name: &str, of: &Conversation, call: &Call) -> Result<Lived, Error> {
         let at = At::new(&Tenant::default(), name);
         let opening = Opening { meta: Beside::meta_of(of), ..Opening::default() };
         engine.open(&at, opening).await?;

@@ -9,6 +9,7 @@ use crate::interrupt::Signal;
 use crate::kept::Kept;
 use crate::server::{self, Metrics, Server, Setup, Tracer, Web};
 use crate::{interrupt, talk};
+use recto_engine::store::any::Any;
 use recto_engine::store::memory::Memory;
 use recto_engine::{Engine, Store};
 use std::io::{self, IsTerminal};
@@ -35,7 +36,7 @@ pub(crate) fn run(args: &ServeArgs, config: &Config) -> Result<(), Failure> {
     let runtime = runtime.map_err(|error| cannot("cannot start", &error))?;
     allow_many_connections();
     let done = if args.demo {
-        let engine = Engine::over(Memory::default());
+        let engine = Engine::over(Any::Memory(Memory::default()));
         runtime.block_on(demo::load(&engine))?;
         talk::note("demo: the conversation \"late-fees\" is loaded; nothing is kept when the server ends");
         listen(&runtime, args, setup, metrics, engine)

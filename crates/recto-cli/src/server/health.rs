@@ -39,13 +39,14 @@ mod tests {
     use crate::config::Config;
     use crate::server::Setup;
     use recto_engine::Engine;
+    use recto_engine::store::any::Any;
     use recto_engine::store::memory::Memory;
 
     #[tokio::test]
     async fn a_server_that_ends_is_not_ready_but_alive() {
         let at = ([127, 0, 0, 1], 0).into();
         let setup = Setup::of(Config::default());
-        let server = Server::new(Engine::over(Memory::default()), setup, Default::default(), at);
+        let server = Server::new(Engine::over(Any::Memory(Memory::default())), setup, Default::default(), at);
         assert_eq!(ready(&server).await.status(), 200);
         assert!(server.closing.advance());
         assert_eq!(ready(&server).await.status(), 503);

@@ -2,12 +2,14 @@
 
 #[cfg(feature = "postgres")]
 use super::carry::{Cell, Header, Key, Table};
+use super::memory::Memory;
 #[cfg(feature = "postgres")]
 use super::postgres::Postgres;
 use super::sqlite::{Report, Sqlite};
 use super::*;
+use crate::error::Kind;
 
-/// A store of any kind that lasts.
+/// A store of any kind.
 #[derive(Clone)]
 pub enum Any {
     /// In a file.
@@ -15,6 +17,8 @@ pub enum Any {
     /// In a database.
     #[cfg(feature = "postgres")]
     Postgres(Postgres),
+    /// In memory: it ends with the process.
+    Memory(Memory),
 }
 
 /// Hands a verb on.
@@ -24,6 +28,19 @@ macro_rules! on {
             Any::Sqlite(store) => store.$verb($($argument),*).await,
             #[cfg(feature = "postgres")]
             Any::Postgres(store) => store.$verb($($argument),*).await,
+            Any::Memory(store) => store.$verb($($argument),*).await,
+        }
+    };
+}
+
+/// Hands a verb on that is about what lasts.
+macro_rules! on_disk {
+    ($any:ident, $verb:ident($($argument:ident),*)) => {
+        match $any {
+            Any::Sqlite(store) => store.$verb($($argument),*).await,
+            #[cfg(feature = "postgres")]
+            Any::Postgres(store) => store.$verb($($argument),*).await,
+            Any::Memory(_) => Err(Kind::NotFound { what: "anything on disk: the store is in memory".into() }.into()),
         }
     };
 }
@@ -35,7 +52,7 @@ impl Any {
         hash: impl Fn(&Row) -> Digest + Send + Sync + 'static,
         progress: impl FnMut(u64) + Send + 'static,
     ) -> Result<Report, Error> {
-        on!(self, check(hash, progress))
+        on_disk!(self, check(hash, progress))
     }
 }
 
@@ -43,11 +60,11 @@ impl Any {
 #[cfg(feature = "postgres")]
 impl Any {
     pub(super) async fn everything(&self, after: Option<&Key>, rows: usize) -> Result<Vec<Key>, Error> {
-        on!(self, everything(after, rows))
+        on_disk!(self, everything(after, rows))
     }
 
     pub(super) async fn header(&self, key: &Key) -> Result<Option<Header>, Error> {
-        on!(self, header(key))
+        on_disk!(self, header(key))
     }
 
     pub(super) async fn page(
@@ -57,7 +74,7 @@ impl Any {
         after: Option<Vec<Cell>>,
         rows: usize,
     ) -> Result<Vec<Vec<Cell>>, Error> {
-        on!(self, page(key, table, after, rows))
+        on_disk!(self, page(key, table, after, rows))
     }
 }
 
@@ -67,6 +84,7 @@ impl std::fmt::Display for Any {
             Any::Sqlite(store) => write!(f, "{}", store.path().display()),
             #[cfg(feature = "postgres")]
             Any::Postgres(store) => write!(f, "{}", store.settings()),
+            Any::Memory(_) => write!(f, "memory"),
         }
     }
 }
@@ -273,6 +291,7 @@ impl Store for Any {
             Any::Sqlite(store) => store.vitals(),
             #[cfg(feature = "postgres")]
             Any::Postgres(store) => store.vitals(),
+            Any::Memory(store) => store.vitals(),
         }
     }
 }

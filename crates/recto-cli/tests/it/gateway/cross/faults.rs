@@ -204,3 +204,24 @@ fn without_a_key_for_a_provider_of_another_format_nothing_is_sent() {
     assert!(told(Wire::OpenaiChat, &answer).1.contains("ANTHROPIC_API_KEY"), "{}", answer.text());
     assert!(world.fake.log().is_empty());
 }
+
+#[test]
+fn a_model_whose_format_clients_are_not_heard_in_is_refused_with_what_to_do_instead() {
+    for wire in ["gemini", "ollama"] {
+        let mut world = World::before(recto_testkit::fake::Server::start(), "");
+        let fake = world.fake.url();
+        let upstream = format!("[upstream.it]\nurl = '{fake}'\nwire = '{wire}'\nmodels = ['*']\nclient_key = 'pass'\n");
+        world.folder.file("recto.toml", upstream);
+        world.serve("none");
+        let client = Client::of(&world).with("authorization", "Bearer sk-mine");
+        for words in [talk(Wire::OpenaiChat, "some-model"), talk(Wire::Anthropic, "some-model")] {
+            let words = words.user("Hello.");
+            let answer = client.asks(&words);
+            assert_eq!(answer.told(), (400, "other_format"), "{wire}: {}", answer.text());
+            let said = told(words.wire, &answer).1;
+            assert!(said.contains(wire) && said.contains("hint: "), "{said}");
+        }
+        assert!(world.fake.log().is_empty(), "nothing was sent");
+        assert!(world.kept().is_empty(), "nothing is kept");
+    }
+}
