@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Peers written in Python, as workers of bench/run.py. Each uses the peer's own code as its documentation shows it.
 
-    peers.py NAME    reads one JSON object a line: {"task": …} prepares, {"measure": COUNT} is answered with times
+    peers.py NAME    reads one JSON object a line: {"task": …} prepares, {"measure": COUNT} is answered with times;
+                     who counts is given another text by {"text": PATH}, and writes its ids by {"ids": PATH}
 """
 import copy
 import json
@@ -15,9 +16,13 @@ def words(number):
     return f"message {number} " + "lorem ipsum dolor " * 44
 
 
-def history(path):
+def read(path):
     with open(path, encoding="utf-8") as file:
-        return json.load(file)["messages"]
+        return file.read()
+
+
+def history(path):
+    return json.loads(read(path))["messages"]
 
 
 def langchain_messages(messages):
@@ -38,7 +43,7 @@ def langchain_trim(task):
 
 
 def langchain_context_editing(task):
-    """What ContextEditingMiddleware does before a model call: a deep copy, then old tool results become placeholders."""
+    """What ContextEditingMiddleware does before a model call: a deep copy, then old results become placeholders."""
     from langchain.agents.middleware import ClearToolUsesEdit
     from langchain_core.messages.utils import count_tokens_approximately
     messages = langchain_messages(history(task["file"]))
@@ -52,13 +57,15 @@ def langchain_context_editing(task):
 
 
 def llama_index_memory(task):
-    """ChatMemoryBuffer.get: the newest messages within a limit of tokens. Texts only: it knows no tool calls."""
+    """ChatMemoryBuffer.get: the newest messages within a limit of tokens, from words of the user on. It counts texts
+    only, no calls; instructions are no part of it. Its own tokenizer would read everything anew for each message that
+    is dropped, so it has the cheapest estimate there is instead: four characters a token, as LangChain has."""
     from llama_index.core.base.llms.types import ChatMessage
     from llama_index.core.memory import ChatMemoryBuffer
     messages = [ChatMessage(role=message["role"], content=message.get("content") or "")
-                for message in history(task["file"]) if message["role"] in ("user", "assistant")]
+                for message in history(task["file"]) if message["role"] != "system"]
     memory = ChatMemoryBuffer.from_defaults(chat_history=messages, token_limit=task["budget"],
-                                            tokenizer_fn=lambda text: text.split())
+                                            tokenizer_fn=lambda text: range(len(text) // 4))
 
     def run():
         return {"messages": len(memory.get())}
@@ -79,7 +86,8 @@ def agents_session_read(task):
 
 
 def semantic_kernel_truncation(task):
-    """ChatHistoryTruncationReducer: so many messages, whatever they cost."""
+    """ChatHistoryTruncationReducer: so many messages, whatever they cost. The other reducer, by summaries, asks a
+    model, and its time would be the model's."""
     import asyncio
     from semantic_kernel.contents import ChatHistoryTruncationReducer, ChatMessageContent, AuthorRole
     loop = asyncio.new_event_loop()
@@ -113,7 +121,7 @@ def agents_session_write(task):
 
     def run():
         turn()
-        return on_disk(path)
+        return on_disk()
     return run
 
 
@@ -139,7 +147,7 @@ def langgraph_checkpoint(task):
         nonlocal number
         graph.invoke({"messages": [HumanMessage(words(number))]}, config)
         number += 2
-        return on_disk(path)
+        return on_disk()
     return run
 
 
@@ -147,19 +155,19 @@ def tokenizers_count(task):
     """Hugging Face's tokenizers, over the same vocabulary."""
     from tokenizers import Tokenizer
     tokenizer = Tokenizer.from_file(task["vocabulary"])
-    with open(task["file"], encoding="utf-8") as file:
-        text = file.read()
+    ids = lambda: tokenizer.encode(run.text, add_special_tokens=False).ids
 
     def run():
-        return {"tokens": len(tokenizer.encode(text, add_special_tokens=False).ids)}
+        return {"tokens": len(ids())}
+    run.text, run.ids = read(task["file"]), ids
     return run
 
 
-def on_disk(path):
-    size = lambda name: os.path.getsize(name) if os.path.exists(name) else 0
+def on_disk():
+    """What this process has handed to the system to write."""
     with open("/proc/self/io", encoding="ascii") as file:
         written = next(int(line.split()[1]) for line in file if line.startswith("wchar"))
-    return {"file_bytes": size(path), "log_bytes": size(path + "-wal"), "written": written}
+    return {"written": written}
 
 
 PEERS = {
@@ -181,6 +189,13 @@ def main():
         if "task" in asked:
             run = PEERS[name, asked["task"]](asked)
             answer = {"ready": name}
+        elif "text" in asked:
+            run.text = read(asked["text"])
+            answer = {"read": name}
+        elif "ids" in asked:
+            with open(asked["ids"], "w", encoding="ascii") as file:
+                json.dump(run.ids(), file)
+            answer = {"written": name}
         else:
             seconds, came = [], None
             for _ in range(asked["measure"]):

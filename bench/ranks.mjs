@@ -4,5 +4,6 @@ import { pathToFileURL } from 'node:url';
 
 const require = createRequire(pathToFileURL(process.cwd() + '/package.json'));
 const { default: ranks } = require('gpt-tokenizer/bpeRanks/o200k_base');
-const bytes = (token) => Buffer.from(typeof token === 'string' ? new TextEncoder().encode(token) : Uint8Array.from(token));
+const encoder = new TextEncoder();
+const bytes = (token) => Buffer.from(typeof token === 'string' ? encoder.encode(token) : Uint8Array.from(token));
 console.log(JSON.stringify(ranks.map((token) => bytes(token).toString('base64'))));
