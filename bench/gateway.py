@@ -89,7 +89,7 @@ def text(runs):
     without = "" if os.environ.get("RECTO_LITELLM") else " LiteLLM could not be installed and was not measured."
     return ("Processor time a call of the process in the middle, beside a bare axum + reqwest proxy in the same run "
             "(of streams: memory afterwards beside before), and LiteLLM's proxy beside Recto. The spread is over "
-            f"{runs} runs of five rounds each.{without}\n\n")
+            f"runs of five rounds each, of which there were {runs}.{without}\n\n")
 
 
 def seconds(told):
