@@ -155,14 +155,15 @@ def cells(value):
 
 def bill_text(about):
     return (f"Recorded conversations of agents, replayed call by call: {about}. Pages are made by each one's own code "
-            "and scored by one program that sees nothing else. A token is four bytes. Cost is that of all calls beside "
-            "sending the whole history: a token that stood unchanged at the beginning of the page before counts 0.1, "
-            "any other 1.25. Recall is how much of what the agent took up again (names, numbers, quoted texts, "
-            "phrases, whole lines; the mean of the five) stood on the page that led to it.\n\nBehind a name is the budget, or "
-            "the trigger of context editing. Where instructions and the newest result alone are over the budget, Recto "
-            "and Mastra refuse the call, others send less, or more; where Recto refuses, its other pages are not "
-            "scored either. LangChain's trim may begin at an answer here, since it would often keep nothing if it had to "
-            "begin at the user's words; LlamaIndex always begins there. *Rules* are the scorer's own.\n\n")
+            "and scored by one program that sees nothing else. A token is four bytes. Cost is that of all calls "
+            "beside sending the whole history: a token that stood unchanged at the beginning of the page before "
+            "counts 0.1, any other 1.25. Recall is how much of what the agent took up again (names, numbers, "
+            "quoted texts, phrases, whole lines; the mean of the five) stood on the page that led to it.\n\nBehind "
+            "a name is the budget, or the trigger of context editing. Where instructions and the newest result "
+            "alone are over the budget, Recto and Mastra refuse the call, others send less, or more; where Recto "
+            "refuses, its other pages are not scored either. LangChain's trim may begin at an answer here, since "
+            "it would often keep nothing if it had to begin at the user's words; LlamaIndex always begins there. "
+            "*Rules* are the scorer's own.\n\n")
 
 
 def bill_losses(rows):

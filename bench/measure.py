@@ -27,10 +27,11 @@ class TooSlow(Exception):
 
 
 class Part:
-    """What came of a part: its table as text, the figures that targets are judged by, and where Recto is behind."""
+    """What came of a part: its table as text, the figures that targets are judged by, where Recto is behind, and how
+    busy the machine was with other things before."""
 
-    def __init__(self, title, text, facts=None, losses=()):
-        self.title, self.text, self.facts, self.losses = title, text, facts or {}, list(losses)
+    def __init__(self, title, text, facts=None, losses=(), busy=0.0):
+        self.title, self.text, self.facts, self.losses, self.busy = title, text, facts or {}, list(losses), busy
 
 
 class Worker:
@@ -137,6 +138,18 @@ def exponent(sizes, medians):
     xs, ys = [math.log(size) for size in sizes], [math.log(value) for value in medians]
     x, y = statistics.mean(xs), statistics.mean(ys)
     return sum((a - x) * (b - y) for a, b in zip(xs, ys)) / sum((a - x) ** 2 for a in xs)
+
+
+def busy_share(seconds):
+    """The share of all processors that others use while nothing of this runs."""
+    def used():
+        with open("/proc/stat", encoding="ascii") as file:
+            fields = [int(field) for field in file.readline().split()[1:9]]
+        return sum(fields) - fields[3] - fields[4], sum(fields)
+    begin = used()
+    time.sleep(seconds)
+    end = used()
+    return (end[0] - begin[0]) / max(1, end[1] - begin[1])
 
 
 def say(text):

@@ -21,13 +21,16 @@ import verdict
 from bill import bill
 from footprint import footprint
 from gateway import gateway
-from measure import HERE, ROOT, Part, Peers, say
+from measure import HERE, ROOT, Part, Peers, busy_share, say
 from speed import compiling, counting, storing
 
 SIZES = (100, 1_000, 10_000, 100_000)
 SIZES_QUICK = (100, 1_000)
 ROUNDS = 7
 ROUNDS_QUICK = 2
+# How long the machine is watched before each part, and what it may do besides without being told so at once.
+BUSY_SECONDS = 2
+BUSY_SHARE_MAX = 0.1
 PARTS = {"count": counting, "compile": compiling, "store": storing, "gateway": gateway, "bill": bill,
          "footprint": footprint}
 COSTS = os.path.join(HERE, "costs.md")
@@ -82,8 +85,12 @@ def measured(options, wanted):
             if part is None:
                 own = os.path.join(folder, name)
                 os.makedirs(own)
+                busy = busy_share(BUSY_SECONDS)
+                if busy > BUSY_SHARE_MAX:
+                    say(f"the machine is {100 * busy:.0f} % busy with other things: slow peers will look too slow")
                 try:
                     part = PARTS[name](Peers(options), own)
+                    part.busy = busy
                     kept.write(name, part)
                 except Exception as error:  # whatever it is, the other parts can be measured
                     traceback.print_exc()
@@ -115,13 +122,21 @@ def machine():
             f"Node {said('node', '--version')}, Python {platform.python_version()}")
 
 
-def head(options):
+def besides(parts):
+    """What else the machine did: long calls are interrupted more often than short ones, and that flatters the quick."""
+    shares = [part.busy for part in parts.values()]
+    return f"Before the parts, {100 * min(shares):.0f} to {100 * max(shares):.0f} % of it was busy with other things"
+
+
+def head(options, parts):
     listed = ", ".join(re.sub(r"@(?=[\d])", " ", peer).replace("==", " ") for peer in options.versions.split())
-    return ("# Measured beside its peers\n\nWritten by `scripts/bench` from one run; nothing in it is typed by hand. "
-            "Times are ratios: Recto and its peers are given the same inputs and asked in turns, each figure is the "
-            f"median of {options.rounds} rounds of medians, and behind it stands the spread over the rounds. Peers run "
-            "their own code as their documentation shows it, at the versions below.\n\n"
-            f"Machine: {machine()}.\n\nPeers: {listed}.\n\n")
+    run = "one run, which was interrupted and went on" if options.resume else "one run"
+    by_hand = "but for the last section, nothing in it is" if os.path.exists(COSTS) else "nothing in it is"
+    return (f"# Measured beside its peers\n\nWritten by `scripts/bench` from {run}; {by_hand} typed by hand. Times are "
+            "ratios: Recto and its peers are given the same inputs and asked in turns, each figure is the median of "
+            f"{options.rounds} rounds of medians, and behind it stands the spread over the rounds. Peers run their own "
+            "code as their documentation shows it, at the versions below.\n\n"
+            f"Machine: {machine()}. {besides(parts)}.\n\nPeers: {listed}.\n\n")
 
 
 def arguments():
@@ -159,7 +174,7 @@ def main():
         return 1
     told = [*((part.title, part.text) for part in parts.values()), *sections]
     with open(options.out, "w", encoding="utf-8") as out:
-        out.write(head(options) + "\n".join(f"## {title}\n\n{text}\n" for title, text in told))
+        out.write(head(options, parts) + "\n".join(f"## {title}\n\n{text}\n" for title, text in told))
     kept.forget()
     say("docs/benchmarks.md is written")
     return 0

@@ -12,7 +12,8 @@ def targets(facts):
     litellm, size = facts.get("gateway", {}).get("litellm", {}), facts.get("footprint", {})
     grown = compiled.get("growth", {}).get("recto")
     ratios = compiled.get("ratios", {})
-    at_least = lambda name, value, bound: Target(name, f"≥ {bound} ×", value, lambda it: lowest(it) >= bound)
+    at_least = lambda name, value, bound: Target(name, f"≥ {bound} ×", value, lambda it: lowest(it) >= bound,
+                                                 " × at least")
     at_most = lambda name, value, bound, unit: Target(name, f"≤ {bound:g}{unit}", value, lambda it: it <= bound, unit)
     rows = [
         at_least("compile, 100,000 messages: Mastra's contiguous limiter beside Recto",
