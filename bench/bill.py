@@ -63,7 +63,7 @@ class Scorers:
             out.writelines(found[:QUICK_CONVERSATIONS] if self.peers.options.quick else found)
 
     def replayed(self, policy, window=None):
-        """Recto's pages under a policy, or why there are none."""
+        """Recto's pages under a policy. It writes none if some don't fit; then there is what it says of the rest."""
         pages = self.file(f"recto-{policy}-{window}")
         command = [self.peers.options.recto, "replay", self.long, "--for", "eval", "--min-tokens", str(MIN_TOKENS),
                    "--policy", policy, "--pages", pages, "--json"]
@@ -72,11 +72,9 @@ class Scorers:
         done = subprocess.run(command, text=True, capture_output=True, check=False)
         if done.returncode == 0:
             return self.scored(pages)
-        if window is None or "does not fit" not in done.stderr:
+        if not done.stdout:
             raise RuntimeError(done.stderr.strip()[-300:])
-        more = re.search(r"and (\d+) more", done.stderr)
-        refused = done.stderr.count("the page does not fit") + (int(more[1]) if more else 0)
-        return {"refused": refused}
+        return own_score(json.loads(done.stdout))
 
     def edited(self, language, peer, budget):
         """A peer's pages."""
@@ -110,6 +108,15 @@ class Scorers:
 
     def file(self, name):
         return os.path.join(self.folder, re.sub(r"\W+", "-", name) + ".jsonl")
+
+
+def own_score(told):
+    """What Recto says of its pages, which it scores as the scorer does."""
+    measured, full = told["total"]["measured"], told["full"]
+    score, lines = measured["score"], measured["score"]["references"]["lines"]
+    return {"cost": measured["cost"], "recall": measured["recall"], "tokens": score["tokens"] / full["tokens"],
+            "cached": score["cached"] / score["tokens"], "lines": lines["kept"] / lines["all"], "peak": score["peak"],
+            "refused": told["total"]["overflows"]}
 
 
 def figures(row):
@@ -160,10 +167,11 @@ def bill_text(about):
             "counts 0.1, any other 1.25. Recall is how much of what the agent took up again (names, numbers, "
             "quoted texts, phrases, whole lines; the mean of the five) stood on the page that led to it.\n\nBehind "
             "a name is the budget, or the trigger of context editing. Where instructions and the newest result "
-            "alone are over the budget, Recto and Mastra refuse the call, others send less, or more; where Recto "
-            "refuses, its other pages are not scored either. LangChain's trim may begin at an answer here, since "
-            "it would often keep nothing if it had to begin at the user's words; LlamaIndex always begins there. "
-            "*Rules* are the scorer's own.\n\n")
+            "alone are over the budget, Recto and Mastra refuse the call, and it is left out of the figures, "
+            "which are Recto's own in that row; others send less, or more. LangChain and LlamaIndex don't count "
+            "reasoning, nor LlamaIndex calls, so their pages may be longer than the budget. LangChain's trim may "
+            "begin at an answer here, since it would often keep nothing if it had to begin at the user's words; "
+            "LlamaIndex always begins there. *Rules* are the scorer's own.\n\n")
 
 
 def bill_losses(rows):
