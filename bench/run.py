@@ -154,7 +154,9 @@ def arguments():
     parser.add_argument("--versions", default="")
     parser.add_argument("--out", default=os.path.join(ROOT, "docs", "benchmarks.md"))
     options = parser.parse_args()
-    is_trial = options.quick or options.rounds is not None
+    is_trial = bool(options.parts) or options.quick or options.rounds is not None
+    # A trial must not take the place of a whole run that was interrupted.
+    options.kept += "-trial" if is_trial else ""
     options.rounds = options.rounds or (ROUNDS_QUICK if options.quick else ROUNDS)
     options.sizes = SIZES_QUICK if options.quick else SIZES
     return options, is_trial
@@ -166,7 +168,7 @@ def main():
     sections = conclusions(parts, missing)
     for title, text in sections:
         print(f"\n## {title}\n\n{text}", flush=True)
-    if options.parts or is_trial:
+    if is_trial:
         say("this was a trial or only some parts, so docs/benchmarks.md stays as it is")
         return 1 if missing else 0
     if missing:
