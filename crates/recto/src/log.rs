@@ -5,7 +5,6 @@
 //! jump pointers), so that any place is found in logarithmic time. Appending makes one node and copies
 //! nothing; a clone or a fork shares all of the past; a long trace is not walked to find the talk around it.
 
-mod costs;
 mod counted;
 mod partial;
 mod shown;
@@ -15,7 +14,6 @@ use crate::entry::{Entry, Lane, Part, Role, Section, Seq, Span};
 use crate::error::Error;
 use crate::redact::{Redact, Screen, Secrets};
 use crate::tokens::{Count, Tokens};
-pub(crate) use costs::Costs;
 use counted::Lens;
 pub use counted::{Counted, IMAGE_TOKENS, Kept, MEDIA_BYTES_PER_TOKEN};
 pub(crate) use counted::{cost_of, digest_of};
@@ -65,8 +63,6 @@ impl Sub for Sums {
 #[derive(Clone, Debug)]
 pub struct Log {
     counter: Arc<dyn Count>,
-    /// What texts cost that stand in the place of others.
-    costs: Arc<Costs>,
     screen: Arc<Screen>,
     /// What was told in it that is a secret.
     secrets: Arc<Secrets>,
@@ -165,7 +161,6 @@ impl Log {
     pub fn counted_by(counter: impl Count + 'static) -> Log {
         Log {
             counter: Arc::new(counter),
-            costs: Arc::default(),
             screen: Arc::default(),
             secrets: Arc::default(),
             has_found: false,
@@ -243,11 +238,6 @@ impl Log {
     /// Returns what counts its entries.
     pub fn counter(&self) -> &dyn Count {
         &*self.counter
-    }
-
-    /// Returns what texts cost that stand in the place of others.
-    pub(crate) fn costs(&self) -> &Costs {
-        &self.costs
     }
 
     /// Returns the place of the newest entry.

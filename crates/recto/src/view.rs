@@ -11,7 +11,6 @@ pub(crate) mod shape;
 use crate::edit::{Change, Edit, OpenCall, PartAt, Reason, Turn};
 use crate::entry::{Entry, Part, Role, Seq, Span, Status, Text};
 use crate::item::{Changed, Item, Kind};
-use crate::log::Costs;
 use crate::page::Page;
 use crate::policy::{AuthorRule, StatusRule};
 use crate::reader::Decided;
@@ -46,7 +45,6 @@ pub struct View<'a> {
     /// Whether a plan reads no further than this.
     pub(crate) is_final: bool,
     pub(crate) counter: &'a dyn Count,
-    costs: &'a Costs,
     pub(crate) overhead: Tokens,
     /// What it costs to say that an instruction is one, where it stands in the user's place.
     pub(crate) late_cost: Tokens,
@@ -309,7 +307,7 @@ impl<'a> View<'a> {
                 Change::Replace { at, .. } | Change::Omit(at) => {
                     let text =
                         if let Change::Replace { text, .. } = &edit.change { Some(self.seen(text)) } else { None };
-                    let cost = text.as_ref().map_or(Tokens(0), |text| self.costs.of(text, self.counter));
+                    let cost = text.as_ref().map_or(Tokens(0), |text| self.counter.count(text));
                     let (by, why) = (edit.by.clone(), edit.why.clone());
                     let changed = Changed { text, cost, by, why, is_edit: true };
                     let places = places.get_or_insert_with(|| self.places());
@@ -323,7 +321,7 @@ impl<'a> View<'a> {
                     let part = PartAt { seq: at.seq, part: at.part.unwrap_or_default() };
                     if let Some(text) = text.as_ref().filter(|_| !expanded.after(nth).any_of(part)) {
                         let text = self.seen(text);
-                        let (cost, text) = (self.costs.of(&text, self.counter), Some(text));
+                        let (cost, text) = (self.counter.count(&text), Some(text));
                         let (by, why) = (edit.by.clone(), edit.why.clone());
                         // Not an edit: once its time is over, the part may be reduced as if it stood there whole.
                         self.replace(part, place, Changed { text, cost, by, why, is_edit: false });

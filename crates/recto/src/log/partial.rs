@@ -141,16 +141,7 @@ impl Log {
         let strands = tally.strands().iter().zip(strands).map(strand).collect();
         let unread = Unread { entries, absent, tallies, firsts, missing: Arc::default() };
         let secrets = Arc::new(Secrets::default());
-        Log {
-            counter,
-            costs: Arc::default(),
-            screen,
-            secrets,
-            has_found: true,
-            strands,
-            head,
-            unread: Some(Arc::new(unread)),
-        }
+        Log { counter, screen, secrets, has_found: true, strands, head, unread: Some(Arc::new(unread)) }
     }
 
     /// Returns what was asked of it and was not read. If there is anything, nothing that was made from this log counts:

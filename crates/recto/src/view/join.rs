@@ -40,7 +40,6 @@ pub(super) fn join<'a>(window: Window<'a>, request: &Request<'a>, decided: Decid
         spared: None,
         session: request.held(),
         counter: request.log.counter(),
-        costs: request.log.costs(),
         overhead: request.target.message_overhead,
         late_cost: request.late_system_cost(),
         tells_errors: request.target.tells_errors,
