@@ -10,7 +10,7 @@ from measure import ROOT, Part, number, say, spread, table, times_text
 COMMAND = ["cargo", "bench", "--locked", "-p", "recto-cli", "--bench", "gateway"]
 CASES = ["small", "crowd", "short", "long", "growing", "streams"]
 # It sums its rounds up, so it runs more than once; a minute of streams tells nothing new the second time.
-RUNS = 3
+RUNS = 2
 RUNS_QUICK = 1
 RUN_SECONDS_MAX = 900
 
