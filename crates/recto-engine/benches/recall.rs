@@ -18,6 +18,8 @@ const ROUNDS: usize = 21;
 const TURNS: u64 = 300;
 const ERASES: u64 = 31;
 const QUERY_RATIO_MAX: f64 = 3.0;
+/// What an append, and an erase, may cost where there is an index.
+const WRITE_RATIO_MAX: f64 = 1.5;
 /// What asking may bring back.
 const BUDGET: Tokens = Tokens(2_000);
 
@@ -29,9 +31,10 @@ fn main() {
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
     let (text, is_met) = runtime.block_on(queries(&folder.join("queries.db")));
     println!("{text}");
-    println!("{}", runtime.block_on(writes(&folder.join("writes.db"))));
+    let (written, is_cheap) = runtime.block_on(writes(&folder.join("writes.db")));
+    println!("{written}");
     drop(std::fs::remove_dir_all(&folder));
-    if !is_met {
+    if !(is_met && is_cheap) {
         eprintln!("out of bounds");
         std::process::exit(1);
     }
@@ -92,7 +95,7 @@ async fn queries(file: &Path) -> (String, bool) {
 }
 
 /// Turns of two entries that are appended, and made findable or not; and an erase.
-async fn writes(file: &Path) -> String {
+async fn writes(file: &Path) -> (String, bool) {
     let engine = Engine::over(Sqlite::open(file).expect("a new store"));
     for name in ["plain", "indexed"] {
         filled(&engine, name, 2_000).await;
@@ -126,15 +129,15 @@ async fn writes(file: &Path) -> String {
         engine.index(&at("indexed")).await.expect("it can be indexed");
     }
     let [erased_plain, erased_indexed] = erased.map(median);
-    format!(
-        "an append of 2 entries with an index against without: {:.2} x ({indexed:.1?}, {plain:.1?}), and {:.2} x until they are \
-         findable ({until:.1?}); an erase of an entry {:.2} x ({:.1?}, {:.1?})",
-        indexed.as_secs_f64() / plain.as_secs_f64(),
-        until.as_secs_f64() / plain.as_secs_f64(),
-        erased_indexed.as_secs_f64() / erased_plain.as_secs_f64(),
-        erased_indexed,
-        erased_plain
-    )
+    let ratio = |with: Duration, without: Duration| with.as_secs_f64() / without.as_secs_f64();
+    let (appending, erasing) = (ratio(indexed, plain), ratio(erased_indexed, erased_plain));
+    let text = format!(
+        "with an index against without, at most {WRITE_RATIO_MAX}: an append of 2 entries {appending:.2} x ({indexed:.1?}, \
+         {plain:.1?}), an erase of an entry {erasing:.2} x ({erased_indexed:.1?}, {erased_plain:.1?}); until entries are \
+         findable {:.2} x ({until:.1?})",
+        ratio(until, plain)
+    );
+    (text, appending <= WRITE_RATIO_MAX && erasing <= WRITE_RATIO_MAX)
 }
 
 fn median(mut times: Vec<Duration>) -> Duration {

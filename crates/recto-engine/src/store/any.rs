@@ -21,28 +21,23 @@ pub enum Any {
     Memory(Memory),
 }
 
-/// Hands a verb on.
+/// Hands a verb on; where what is in memory has no such verb, it says so instead.
 macro_rules! on {
     ($any:ident, $verb:ident($($argument:ident),*)) => {
+        on!($any, $verb($($argument),*), Any::Memory(store) => store.$verb($($argument),*).await)
+    };
+    ($any:ident, $verb:ident($($argument:ident),*), $memory:pat => $instead:expr) => {
         match $any {
             Any::Sqlite(store) => store.$verb($($argument),*).await,
             #[cfg(feature = "postgres")]
             Any::Postgres(store) => store.$verb($($argument),*).await,
-            Any::Memory(store) => store.$verb($($argument),*).await,
+            $memory => $instead,
         }
     };
 }
 
-/// Hands a verb on that is about what lasts.
-macro_rules! on_disk {
-    ($any:ident, $verb:ident($($argument:ident),*)) => {
-        match $any {
-            Any::Sqlite(store) => store.$verb($($argument),*).await,
-            #[cfg(feature = "postgres")]
-            Any::Postgres(store) => store.$verb($($argument),*).await,
-            Any::Memory(_) => Err(Kind::NotFound { what: "anything on disk: the store is in memory".into() }.into()),
-        }
-    };
+fn in_memory() -> Error {
+    Kind::NotFound { what: "anything on disk: the store is in memory".into() }.into()
 }
 
 impl Any {
@@ -52,7 +47,7 @@ impl Any {
         hash: impl Fn(&Row) -> Digest + Send + Sync + 'static,
         progress: impl FnMut(u64) + Send + 'static,
     ) -> Result<Report, Error> {
-        on_disk!(self, check(hash, progress))
+        on!(self, check(hash, progress), Any::Memory(_) => Err(in_memory()))
     }
 }
 
@@ -60,11 +55,11 @@ impl Any {
 #[cfg(feature = "postgres")]
 impl Any {
     pub(super) async fn everything(&self, after: Option<&Key>, rows: usize) -> Result<Vec<Key>, Error> {
-        on_disk!(self, everything(after, rows))
+        on!(self, everything(after, rows), Any::Memory(_) => Err(in_memory()))
     }
 
     pub(super) async fn header(&self, key: &Key) -> Result<Option<Header>, Error> {
-        on_disk!(self, header(key))
+        on!(self, header(key), Any::Memory(_) => Err(in_memory()))
     }
 
     pub(super) async fn page(
@@ -74,7 +69,7 @@ impl Any {
         after: Option<Vec<Cell>>,
         rows: usize,
     ) -> Result<Vec<Vec<Cell>>, Error> {
-        on_disk!(self, page(key, table, after, rows))
+        on!(self, page(key, table, after, rows), Any::Memory(_) => Err(in_memory()))
     }
 }
 

@@ -44,8 +44,7 @@ fn of_server(error: &DbError) -> Kind {
         "53" => Kind::Busy { what },
         "54" => Kind::TooLarge { what },
         "XX" => Kind::Corrupt { what },
-        "26" => Kind::Io { what: "the store".into(), why: format!("{what}: {POOLER}") },
-        _ if *code == SqlState::DUPLICATE_PSTATEMENT => {
+        _ if class == "26" || *code == SqlState::DUPLICATE_PSTATEMENT => {
             Kind::Io { what: "the store".into(), why: format!("{what}: {POOLER}") }
         }
         "28" | "3D" => Kind::Io { what: "the store".into(), why: what },
