@@ -134,6 +134,7 @@ struct Inner<S> {
     indexing: recalled::Indexing,
     /// What the store has drawn for the placeholders of secrets, once it was asked for.
     secret: OnceCell<Digest>,
+    screens: secrets::Screens,
 }
 
 impl<S> Clone for Engine<S> {
@@ -163,6 +164,7 @@ impl<S: Store> Engine<S> {
                 tasks: Arc::default(),
                 indexing: recalled::Indexing::default(),
                 secret: OnceCell::new(),
+                screens: secrets::Screens::default(),
             }),
         }
     }
@@ -174,7 +176,7 @@ impl<S: Store> Engine<S> {
 
     /// Makes a conversation; one of this name that exists is an error.
     pub async fn open(&self, at: &At, opening: Opening) -> Result<Conversation, Error> {
-        let new = self.new_conversation(at, opening).await?;
+        let new = self.new_conversation(at, &opening).await?;
         self.store().create(&at.tenant, new).await
     }
 
@@ -252,8 +254,7 @@ impl<S: Store> Engine<S> {
     }
 
     async fn shown(&self, at: &At, rows: &[Row]) -> Result<Vec<Arc<Counted>>, Error> {
-        let (counter, screen) = (self.counter_of(at).await?, self.screen(&at.tenant, &Redact::nothing()).await?);
-        let screen = screen.strict();
+        let (counter, screen) = (self.counter_of(at).await?, self.strict_screen(&at.tenant, &Redact::nothing()).await?);
         rows.iter().map(|row| body::read(row, &screen, &*counter)).collect()
     }
 
@@ -368,9 +369,10 @@ impl<S: Store> Engine<S> {
     }
 
     /// A conversation that is about to be made. Its title is read by many, so it holds no secrets.
-    async fn new_conversation(&self, at: &At, opening: Opening) -> Result<NewConversation, Error> {
-        let screen = self.screen(&at.tenant, &Redact::nothing()).await?.strict();
-        let (title, meta) = (screen.text(&opening.title).into(), Value::Object(opening.meta).to_string());
+    async fn new_conversation(&self, at: &At, opening: &Opening) -> Result<NewConversation, Error> {
+        let screen = self.strict_screen(&at.tenant, &Redact::nothing()).await?;
+        let title = screen.text(&opening.title).into();
+        let meta = serde_json::to_string(&opening.meta).expect("a map of values is plain data");
         let meta = match self.rest_screen(&at.tenant).await? {
             Some(rest) => rest.json(&meta).into(),
             None => meta.into(),

@@ -95,6 +95,8 @@ pub struct Upstream(Arc<Prepared>);
 struct Prepared {
     settings: Settings,
     base: Url,
+    /// The path under which clients ask for answers, and where it leads.
+    asked: (&'static str, Url),
     key: Option<Key>,
     /// What goes with everything that we ask ourselves.
     headers: HeaderMap,
@@ -174,7 +176,8 @@ impl Upstream {
         let client_key = forward::client_key(&settings, [&credential, &extra])?;
         let headers = connect::headers(&settings, [&credential, &extra]);
         let client = connect::client(&settings, &base)?;
-        let prepared = Prepared { settings, base, key, headers, credential, extra, client_key, client };
+        let asked = (exchange::path(settings.wire), exchange::under(&base, exchange::path(settings.wire)));
+        let prepared = Prepared { settings, base, asked, key, headers, credential, extra, client_key, client };
         Ok(Upstream(Arc::new(prepared)))
     }
 

@@ -43,6 +43,7 @@ use relay::{Relay, Said};
 use rounds::Going;
 use seen::Seen;
 use serde_json::Value;
+use std::borrow::Cow;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 use which::{Found, Which};
@@ -128,7 +129,7 @@ impl Record {
 /// A call that is under way.
 struct Recorded {
     /// The call, unless no page could be made for it.
-    begun: Result<Begun, (At, Option<Seq>)>,
+    begun: Result<Box<Begun>, (At, Option<Seq>)>,
     prices: Prices,
     said: Said,
     flight: Flight,
@@ -138,6 +139,7 @@ struct Recorded {
 pub(super) async fn answer<S: Store>(asked: Asked<S>) -> Response {
     let (head, answered) = oneshot::channel();
     let (hold, wire) = (asked.server.closing.hold(), asked.wire);
+    let asked = Box::new(asked);
     // On its own, so that a client who leaves doesn't leave half a record behind.
     tokio::spawn(async move {
         asked.run(head).await;
@@ -154,7 +156,9 @@ pub(super) async fn answer<S: Store>(asked: Asked<S>) -> Response {
 }
 
 impl<S: Store> Asked<S> {
-    async fn run(self, mut head: oneshot::Sender<Response>) {
+    /// What few requests need is boxed here and below: a future is as large as the largest thing that it may wait for, and
+    /// is moved whole.
+    async fn run(self: Box<Self>, mut head: oneshot::Sender<Response>) {
         let preparing = self.server.metrics.prepared.running();
         let ready = match self.ready().await {
             Ok(ready) => ready,
@@ -176,11 +180,12 @@ impl<S: Store> Asked<S> {
         match sent {
             Some(Ok(response)) => relay.pass(response, head).await,
             Some(Err(error)) => {
-                relay.unanswered(End::Unanswered).await;
+                Box::pin(relay.unanswered(End::Unanswered)).await;
                 drop(head.send(failed(wire, &error)));
             }
             None => {
-                relay.unanswered(if head.is_closed() { End::ClientLeft } else { End::Cut }).await;
+                let end = if head.is_closed() { End::ClientLeft } else { End::Cut };
+                Box::pin(relay.unanswered(end)).await;
                 drop(head.send(relay::closing(wire)));
             }
         }
@@ -190,9 +195,9 @@ impl<S: Store> Asked<S> {
     async fn ready(&self) -> Result<Ready, Refused> {
         let server = &self.server;
         let incoming = Incoming::read(&server.gateway.seen, &self.caller.tenant, self.wire, &self.headers, &self.body);
-        let Ok(incoming) = incoming else { return self.unreadable(self.model().as_deref()).await };
+        let Ok(incoming) = incoming else { return Box::pin(self.unreadable(self.model().as_deref())).await };
         if incoming.chains.is_empty() {
-            return self.unreadable(incoming.model()).await;
+            return Box::pin(self.unreadable(incoming.model())).await;
         }
         if let Some(refused) = incoming.refused() {
             return Err(refused);
@@ -201,7 +206,7 @@ impl<S: Store> Asked<S> {
         let cross = self.crossing(&incoming, &upstream)?;
         let (mut call, offer) = self.call(&incoming, cross.as_deref())?;
         let Some((beginning, found, flight)) = self.begun(&incoming, &mut call).await? else {
-            return self.unreadable(incoming.model()).await;
+            return Box::pin(self.unreadable(incoming.model())).await;
         };
         if found.is_fork {
             server.metrics.forks.count();
@@ -231,15 +236,15 @@ impl<S: Store> Asked<S> {
                 let why = why.map_or_else(|| page.to_string(), |why| why.to_string());
                 if cross.is_some() {
                     let what = "its model is spoken to in another format, and no page can be made for it";
-                    return Err(self.pageless(begun.ok(), what, &why).await);
+                    return Err(Box::pin(self.pageless(begun.ok(), what, &why)).await);
                 }
                 if found.is_rest_known {
                     let what = "only what is new was sent, and no page can be made of the rest";
-                    return Err(self.pageless(begun.ok(), what, &why).await);
+                    return Err(Box::pin(self.pageless(begun.ok(), what, &why)).await);
                 }
                 server.metrics.fallbacks.count();
                 server.tell(|| format!("{}: sent without a page: {why}", found.at.conversation));
-                let (body, page) = self.without_secrets(&call.policy, page).await?;
+                let (body, page) = Box::pin(self.without_secrets(&call.policy, page)).await?;
                 (body, page, None)
             }
         };
@@ -251,7 +256,7 @@ impl<S: Store> Asked<S> {
 
     /// Refuses a request that can't be sent without a page: where the client has sent only what is new, the model would
     /// not know the rest, and where it is spoken to in another format, would not understand it.
-    async fn pageless(&self, begun: Option<Begun>, what: &str, why: &str) -> Refused {
+    async fn pageless(&self, begun: Option<Box<Begun>>, what: &str, why: &str) -> Refused {
         if let Some(begun) = begun
             && let Err(error) = self.server.engine.leave(begun).await
         {
@@ -268,7 +273,11 @@ impl<S: Store> Asked<S> {
     ) -> Result<Option<(Beginning, Box<Found>, Flight)>, Refused> {
         let server = &self.server;
         for _ in 0..TRIES_MAX {
-            let mut found = match which::find(server, &self.caller, incoming, call.target.tokenizer).await {
+            let which = match which::recent(server, &self.caller, incoming) {
+                Some(found) => Ok(Which::Found(found)),
+                None => Box::pin(which::find(server, &self.caller, incoming, call.target.tokenizer)).await,
+            };
+            let mut found = match which {
                 Ok(Which::Found(found)) if found.entries.len() > BATCH_ENTRIES_MAX => return Ok(None),
                 Ok(Which::Found(found)) => found,
                 Ok(Which::Wait(flight)) => {
@@ -318,10 +327,16 @@ impl<S: Store> Asked<S> {
 
     /// What a conversation is called, and what is said about it, is read by many.
     async fn described(&self, opening: Opening, call: &Call) -> Result<Opening, Error> {
-        let screen = self.server.engine.screen(&self.caller.tenant, &call.policy.redact).await?.strict();
-        let (title, meta) = (screen.text(&opening.title).into_owned(), Value::Object(opening.meta).to_string());
-        let meta = serde_json::from_str(&screen.json(&meta)).unwrap_or_default();
-        Ok(Opening { title, meta, ..opening })
+        let screen = self.server.engine.strict_screen(&self.caller.tenant, &call.policy.redact).await?;
+        let Opening { title, mut meta, tokenizer } = opening;
+        for value in meta.values_mut() {
+            if let Value::String(text) = value
+                && let Cow::Owned(shown) = screen.text(text)
+            {
+                *text = shown;
+            }
+        }
+        Ok(Opening { title: screen.text(&title).into_owned(), meta, tokenizer })
     }
 
     /// A body that can't be understood goes on as it came: its provider says what is wrong with it.

@@ -7,7 +7,7 @@
 
 use super::pages::{Answer, Planned, Read, planned};
 use super::secrets::Remembered;
-use super::wanted::{Book, Patience};
+use super::wanted::Book;
 use super::{At, Engine, Opening, TRIES_MAX, now, too_busy};
 use crate::body;
 use crate::call::{Before, Beside, Call, Calling, Contents, Material, Stored, ticket_digest};
@@ -47,6 +47,19 @@ pub struct Saying {
     pub links: Vec<Digest>,
 }
 
+impl Saying {
+    /// What is written down of it.
+    fn batch(&self, rows: Vec<NewRow>, create: Option<Box<NewConversation>>, told: Option<Record>) -> Batch {
+        let expect = match &self.behind {
+            Behind::Nothing(_) => None,
+            Behind::Head(head) => *head,
+            Behind::Fork { upto, .. } => *upto,
+        };
+        let (links, records) = (self.links.clone(), told.into_iter().collect());
+        Batch { links, create, records, ..Batch::new(Expect::Head(expect), rows, now()) }
+    }
+}
+
 /// Where something that is said goes.
 #[derive(Clone, Debug)]
 pub enum Behind {
@@ -73,13 +86,23 @@ pub struct Begun {
     pub is_reduced: bool,
     /// The newest entry.
     pub head: Option<Seq>,
-    warm: Warm,
+    warm: Box<Warm>,
     stored: Stored,
     contents: Contents,
     is_open: bool,
 }
 
 impl Begun {
+    fn of(at: &At, paged: Paged, is_open: bool) -> Box<Begun> {
+        let Paged { compiled, stored, contents, warm, .. } = paged;
+        // What came back is no decision, but it makes the page say something else all the same.
+        let is_recalled = compiled.receipt.fragments.iter().any(|row| *row.id == *recto::recall::FRAGMENT);
+        let is_reduced =
+            is_recalled || warm.reader.decisions().iter().any(|it| it.reverted.is_none() && reduces(&it.edit.change));
+        let head = compiled.receipt.ticket.head;
+        Box::new(Begun { at: at.clone(), compiled, is_reduced, head, warm, stored, contents, is_open })
+    }
+
     /// Returns what stands between its log and its page.
     pub fn screen(&self) -> &Screen {
         self.warm.log.screen()
@@ -115,7 +138,7 @@ pub(super) struct Warmth {
 
 #[derive(Default)]
 struct Kept {
-    of: HashMap<(At, ReaderName), (u64, Warm)>,
+    of: HashMap<(At, ReaderName), (u64, Box<Warm>)>,
     tokens: u64,
     clock: u64,
 }
@@ -133,14 +156,14 @@ impl Kept {
 
 impl Warmth {
     /// Takes what is known of a conversation; nobody else gets it meanwhile.
-    fn take(&self, at: &At, reader: &ReaderName) -> Option<Warm> {
+    fn take(&self, at: &At, reader: &ReaderName) -> Option<Box<Warm>> {
         let mut kept = self.kept.lock().ok()?;
         let (_, warm) = kept.of.remove(&(at.clone(), reader.clone()))?;
         kept.tokens -= warm.tokens;
         Some(warm)
     }
 
-    fn put(&self, at: &At, reader: &ReaderName, mut warm: Warm) {
+    fn put(&self, at: &At, reader: &ReaderName, mut warm: Box<Warm>) {
         let Ok(mut kept) = self.kept.lock() else { return };
         warm.tokens = warm.log.tally().sums().tokens.0;
         if warm.calls > WARM_CALLS_MAX || warm.tokens > WARM_TOKENS_MAX {
@@ -202,10 +225,9 @@ impl Warmth {
 }
 
 /// What came of beginning a call.
-#[expect(clippy::large_enum_variant, reason = "there is one for each call, and nearly all are made")]
 pub enum Beginning {
     /// Its page was made.
-    Made(Begun),
+    Made(Box<Begun>),
     /// What was said is on disk, but no page can be made of it for this call.
     Unmade {
         /// The newest entry.
@@ -233,7 +255,7 @@ struct Paged {
     stored: Stored,
     contents: Contents,
     wants: Vec<Want>,
-    warm: Warm,
+    warm: Box<Warm>,
 }
 
 /// A page that can't be made, at least not without summaries.
@@ -251,11 +273,21 @@ impl<S: Store> Engine<S> {
 
     /// Appends what a client says, plans, records what was decided, and compiles the page. A conversation that doesn't
     /// end with the entry that it is to go behind is an error, and nothing is written.
+    ///
+    /// What few calls need is boxed: a future is as large as the largest thing that it may wait for, and is moved whole.
     pub async fn begin(&self, at: &At, saying: Saying, call: &Call) -> Result<Beginning, Error> {
-        let call = &*self.call_at_rest(at, call).await?;
+        let resting;
+        let call = match self.rests() {
+            true => {
+                resting = Box::new(Box::pin(self.call_at_rest(at, call)).await?.into_owned());
+                &*resting
+            }
+            false => call,
+        };
         let known = match &saying.behind {
             Behind::Nothing(opening) => {
-                Some(Warm::new(opening, call, self.screen(&at.tenant, &call.policy.redact).await?))
+                let screen = self.screen(&at.tenant, &call.policy.redact).await?;
+                Some(Box::new(Warm::new(opening, call, screen)))
             }
             Behind::Head(head) => {
                 let warm = self.inner.warmth.take(at, &call.reader).filter(|warm| warm.log.head() == *head);
@@ -265,14 +297,16 @@ impl<S: Store> Engine<S> {
             Behind::Fork { .. } => None,
         };
         let (head, mut known) = self.say(at, saying, known).await?;
-        let mut patience = Patience::default();
+        let mut patience = None;
         for _ in 0..TRIES_MAX {
             let paged = self.page(at, call, known.take()).await?;
             let (wants, book) = match &paged {
                 Ok(paged) => (&paged.wants, paged.warm.book.clone()),
                 Err(unmade) => (&unmade.wants, unmade.book.clone()),
             };
-            if self.hurry(at, call, book.as_deref(), wants, &mut patience).await {
+            if let Some(book) = &book
+                && Box::pin(self.hurry(at, call, book, wants, patience.get_or_insert_default())).await
+            {
                 continue;
             }
             let mut paged = match paged {
@@ -280,14 +314,15 @@ impl<S: Store> Engine<S> {
                 Err(Unmade { why, .. }) => return Ok(Beginning::Unmade { head, why: why.into() }),
             };
             let wants = std::mem::take(&mut paged.wants);
-            match self.decided(at, call, paged).await {
-                Err(error) if error.is_conflict() => continue,
-                Ok(begun) => {
-                    self.behind(at, call, book.as_deref(), &wants);
-                    return Ok(Beginning::Made(begun));
+            let is_open = !paged.edits.is_empty();
+            if is_open {
+                match Box::pin(self.decide_for(at, call, &mut paged)).await {
+                    Err(error) if error.is_conflict() => continue,
+                    done => done?,
                 }
-                Err(error) => return Err(error),
             }
+            self.behind(at, call, book.as_deref(), &wants);
+            return Ok(Beginning::Made(Begun::of(at, *paged, is_open)));
         }
         Err(too_busy())
     }
@@ -298,41 +333,52 @@ impl<S: Store> Engine<S> {
     }
 
     /// Appends what is said, and returns the newest entry, and what is known now.
-    async fn say(&self, at: &At, saying: Saying, known: Option<Warm>) -> Result<(Option<Seq>, Option<Warm>), Error> {
-        let Saying { entries, behind, links } = saying;
-        let create = self.created(at, &behind).await?;
-        let expect = match &behind {
-            Behind::Nothing(_) => Expect::Head(None),
-            Behind::Head(head) => Expect::Head(*head),
-            Behind::Fork { upto, .. } => Expect::Head(*upto),
+    async fn say(
+        &self,
+        at: &At,
+        saying: Saying,
+        known: Option<Box<Warm>>,
+    ) -> Result<(Option<Seq>, Option<Box<Warm>>), Error> {
+        let create = match &saying.behind {
+            Behind::Head(_) => None,
+            Behind::Nothing(opening) => Some(Box::new(self.new_conversation(at, opening).await?)),
+            Behind::Fork { of, upto } => Some(Box::pin(self.forked(at, of, *upto)).await?),
         };
-        let append = |rows, version, told: Option<Record>| Batch {
-            version,
-            links: links.clone(),
-            create: create.clone(),
-            records: told.into_iter().collect(),
-            ..Batch::new(expect, rows, now())
+        let Some(mut warm) = known else { return Ok((Box::pin(self.say_unknown(at, &saying, create)).await?, None)) };
+        let entries = match self.rests() {
+            true => Box::pin(self.resting(at, &mut warm, saying.entries.clone())).await?,
+            false => saying.entries.clone(),
         };
-        if let Some(mut warm) = known {
-            let resting = self.resting(at, &mut warm, entries.clone()).await?;
-            let (rows, told) = warm.append(resting)?;
-            let version = create.is_none().then_some(warm.version);
-            match self.store().append(&at.tenant, &at.conversation, append(rows, version, told)).await {
-                Ok(appended) => {
-                    warm.version += 1;
-                    self.inner.changed.notify_waiters();
-                    return Ok((appended.last, Some(warm)));
-                }
-                // Somebody else has written: all is read again.
-                Err(error) if error.is_conflict() && version.is_some() => {}
-                Err(error) => return Err(error),
+        let (rows, told) = warm.append(entries)?;
+        let version = create.is_none().then_some(warm.version);
+        let batch = Batch { version, ..saying.batch(rows, create.clone(), told) };
+        match self.store().append(&at.tenant, &at.conversation, batch).await {
+            Ok(appended) => {
+                warm.version += 1;
+                self.inner.changed.notify_waiters();
+                Ok((appended.last, Some(warm)))
             }
+            // Somebody else has written: all is read again.
+            Err(error) if error.is_conflict() && version.is_some() => {
+                Ok((Box::pin(self.say_unknown(at, &saying, create)).await?, None))
+            }
+            Err(error) => Err(error),
         }
+    }
+
+    /// Appends what is said where nothing is known of its conversation, and returns the newest entry.
+    async fn say_unknown(
+        &self,
+        at: &At,
+        saying: &Saying,
+        create: Option<Box<NewConversation>>,
+    ) -> Result<Option<Seq>, Error> {
         let counter = match &create {
             Some(new) => super::counter_named(&new.tokenizer)?,
             None => self.counter_of(at).await?,
         };
-        let (rows, told) = match &behind {
+        let entries = saying.entries.clone();
+        let (rows, told) = match &saying.behind {
             Behind::Head(_) => (self.written(at, entries, &counter).await?, None),
             // What is made with it remembers from its first entry on.
             Behind::Nothing(_) => self.written_first(&at.tenant, entries, &counter, Secrets::default()).await?,
@@ -342,65 +388,76 @@ impl<S: Store> Engine<S> {
                 self.written_first(&at.tenant, entries, &counter, told).await?
             }
         };
-        let appended = self.store().append(&at.tenant, &at.conversation, append(rows, None, told)).await?;
+        let batch = saying.batch(rows, create, told);
+        let appended = self.store().append(&at.tenant, &at.conversation, batch).await?;
         self.inner.changed.notify_waiters();
-        Ok((appended.last, None))
+        Ok(appended.last)
     }
 
-    /// Entries as they are written down behind what is warm.
+    /// Entries as they are written down behind what is warm, where something is not even written down.
     async fn resting(&self, at: &At, warm: &mut Warm, entries: Vec<Entry>) -> Result<Vec<Entry>, Error> {
-        if !self.rests() {
-            return Ok(entries);
-        }
         let mut told = warm.log.secrets().clone();
         let entries = self.at_rest(&at.tenant, entries, &mut told).await?;
         warm.log = warm.log.clone().knowing(told);
         Ok(entries)
     }
 
-    /// The conversation that is made for something that is said.
-    async fn created(&self, at: &At, behind: &Behind) -> Result<Option<Box<NewConversation>>, Error> {
-        let id = at.conversation.clone();
-        Ok(match behind {
-            Behind::Head(_) => None,
-            Behind::Nothing(opening) => Some(Box::new(self.new_conversation(at, opening.clone()).await?)),
-            Behind::Fork { of, upto } => {
-                let parent = self.conversation(&At { conversation: of.clone(), ..at.clone() }).await?;
-                let from = Some(ForkPoint { conversation: of.clone(), upto: *upto });
-                let crate::Conversation { tokenizer, title, meta, .. } = parent;
-                Some(Box::new(NewConversation { id, tokenizer, title, meta, at: now(), from }))
-            }
-        })
+    /// The conversation that goes its own way from another.
+    async fn forked(&self, at: &At, of: &ConversationId, upto: Option<Seq>) -> Result<Box<NewConversation>, Error> {
+        let parent = self.conversation(&At { conversation: of.clone(), ..at.clone() }).await?;
+        let (id, from) = (at.conversation.clone(), Some(ForkPoint { conversation: of.clone(), upto }));
+        let crate::Conversation { tokenizer, title, meta, .. } = parent;
+        Ok(Box::new(NewConversation { id, tokenizer, title, meta, at: now(), from }))
     }
 
     /// Makes the page: of what is known, if that is enough, else of what is read.
-    async fn page(&self, at: &At, call: &Call, known: Option<Warm>) -> Result<Result<Paged, Unmade>, Error> {
-        if let Some(mut warm) = known {
-            if let Some((_, idle)) = &mut warm.before.last {
-                *idle = now().0.saturating_sub(warm.at.0).max(0) as u64 / 1_000;
-            }
-            if warm.book.is_none() {
-                // Another policy may want what the one before did not.
-                warm.book = self.book(at, &call.policy).await?;
-            }
-            let notes = warm.book.as_deref().map(|book| &book.notes);
-            let calling = Calling { call, session: None, before: &warm.before, notes, recalled: None };
-            let (beside, mut contents) = self.inner.warmth.beside(call, &warm.log, warm.beside.as_ref())?;
-            let material = Material::known(calling, &beside, &warm.log)?;
-            let made = planned(&material.request(&warm.log, &warm.reader));
-            if warm.log.missing().is_empty() && warm.reader.missing().is_empty() {
-                let (made, recalled) = self.recalling(at, calling, &warm.log, &warm.reader, made).await?;
-                let calling = Calling { recalled: recalled.as_ref(), ..calling };
-                let Planned { compiled, edits, wants } = made;
-                let compiled = match compiled {
-                    Ok(compiled) => compiled,
-                    Err(why) => return Ok(Err(Unmade { why, wants, book: warm.book })),
-                };
-                let stored = Stored::beside(calling, &compiled.receipt, &beside, &mut contents);
-                let warm = Warm { beside: Some(beside), ..warm };
-                return Ok(Ok(Paged { compiled, edits, stored, contents, wants, warm }));
-            }
+    async fn page(&self, at: &At, call: &Call, known: Option<Box<Warm>>) -> Result<Result<Box<Paged>, Unmade>, Error> {
+        if let Some(warm) = known
+            && let Some(paged) = self.page_known(at, call, warm).await?
+        {
+            return Ok(paged);
         }
+        Box::pin(self.page_read(at, call)).await
+    }
+
+    /// Makes the page of what is known; nothing, if that is not enough.
+    async fn page_known(
+        &self,
+        at: &At,
+        call: &Call,
+        mut warm: Box<Warm>,
+    ) -> Result<Option<Result<Box<Paged>, Unmade>>, Error> {
+        if let Some((_, idle)) = &mut warm.before.last {
+            *idle = now().0.saturating_sub(warm.at.0).max(0) as u64 / 1_000;
+        }
+        if warm.book.is_none() && self.makes_notes(&call.policy) {
+            // Another policy may want what the one before did not.
+            warm.book = Box::pin(self.book(at, &call.policy)).await?;
+        }
+        let notes = warm.book.as_deref().map(|book| &book.notes);
+        let calling = Calling { call, session: None, before: &warm.before, notes, recalled: None };
+        let (beside, mut contents) = self.inner.warmth.beside(call, &warm.log, warm.beside.as_ref())?;
+        let mut made = planned(&Material::known(calling, &beside, &warm.log)?.request(&warm.log, &warm.reader));
+        if !warm.log.missing().is_empty() || !warm.reader.missing().is_empty() {
+            return Ok(None);
+        }
+        let mut recalled = None;
+        if call.policy.recall.is_some() {
+            (made, recalled) = Box::pin(self.recalling(at, calling, &warm.log, &warm.reader, made)).await?;
+        }
+        let Planned { compiled, edits, wants } = made;
+        let compiled = match compiled {
+            Ok(compiled) => compiled,
+            Err(why) => return Ok(Some(Err(Unmade { why, wants, book: warm.book }))),
+        };
+        let calling = Calling { recalled: recalled.as_ref(), ..calling };
+        let stored = Stored::beside(calling, &compiled.receipt, &beside, &mut contents);
+        warm.beside = Some(beside);
+        Ok(Some(Ok(Box::new(Paged { compiled, edits, stored, contents, wants, warm }))))
+    }
+
+    /// Makes the page of what is read.
+    async fn page_read(&self, at: &At, call: &Call) -> Result<Result<Box<Paged>, Unmade>, Error> {
         let Read { made, log, reader, row, before, book, version } = self.reading(at, call, None, planned).await?;
         let notes = book.as_deref().map(|book| &book.notes);
         let calling = Calling { call, session: None, before: &before, notes, recalled: None };
@@ -417,66 +474,63 @@ impl<S: Store> Engine<S> {
         let told = self.remembered(at).await?;
         let log = log.knowing(told.secrets.clone());
         let warm = Warm { version, log, told, reader, row, before, at: now(), beside, book, calls: 0, tokens: 0 };
-        Ok(Ok(Paged { compiled, edits, stored, contents, wants, warm }))
+        Ok(Ok(Box::new(Paged { compiled, edits, stored, contents, wants, warm: Box::new(warm) })))
     }
 
-    /// Records what was decided for a page. Where nothing was, the call is recorded when it is answered.
-    async fn decided(&self, at: &At, call: &Call, paged: Paged) -> Result<Begun, Error> {
-        let Paged { compiled, edits, stored, mut contents, mut warm, .. } = paged;
-        let is_open = !edits.is_empty();
-        if is_open {
-            let ticket = ticket_digest(&compiled.receipt.ticket);
-            let open = OpenCall { ticket, turn: warm.row.turns, receipt: stored.text()?, input: None };
-            let policy = call.policy.digest();
-            let erase = self.expired(at, call, &edits).await?;
-            if !erase.is_empty() {
-                // The log that is warm still has these words.
-                warm.calls = WARM_CALLS_MAX;
-            }
-            let commit = Commit {
-                expect: warm.row,
-                decisions: lens::written(&edits, policy, warm.row),
-                contents: std::mem::take(&mut contents),
-                turns: Vec::new(),
-                erase,
-                open: Some(open),
-                records: Vec::new(),
-                at: now(),
-            };
-            self.store().commit(&at.tenant, &at.conversation, &call.reader, commit).await?;
-            warm.version += 1;
-            warm.row.ordinal += edits.len() as u64;
-            warm.reader.commit(edits, policy);
-            self.inner.changed.notify_waiters();
+    /// Records what was decided for a page, and that its call is open. Where nothing was decided, the call is recorded when
+    /// it is answered.
+    async fn decide_for(&self, at: &At, call: &Call, paged: &mut Paged) -> Result<(), Error> {
+        let Paged { compiled, edits, stored, contents, warm, .. } = paged;
+        let ticket = ticket_digest(&compiled.receipt.ticket);
+        let open = OpenCall { ticket, turn: warm.row.turns, receipt: stored.text()?, input: None };
+        let policy = call.policy.digest();
+        let erase = self.expired(at, call, edits).await?;
+        if !erase.is_empty() {
+            // The log that is warm still has these words.
+            warm.calls = WARM_CALLS_MAX;
         }
-        // What came back is no decision, but it makes the page say something else all the same.
-        let is_recalled = compiled.receipt.fragments.iter().any(|row| *row.id == *recto::recall::FRAGMENT);
-        let is_reduced =
-            is_recalled || warm.reader.decisions().iter().any(|it| it.reverted.is_none() && reduces(&it.edit.change));
-        let head = compiled.receipt.ticket.head;
-        Ok(Begun { at: at.clone(), compiled, is_reduced, head, warm, stored, contents, is_open })
+        let commit = Commit {
+            expect: warm.row,
+            decisions: lens::written(edits, policy, warm.row),
+            contents: std::mem::take(contents),
+            turns: Vec::new(),
+            erase,
+            open: Some(open),
+            records: Vec::new(),
+            at: now(),
+        };
+        self.store().commit(&at.tenant, &at.conversation, &call.reader, commit).await?;
+        warm.version += 1;
+        warm.row.ordinal += edits.len() as u64;
+        warm.reader.commit(std::mem::take(edits), policy);
+        self.inner.changed.notify_waiters();
+        Ok(())
     }
 
     /// Records the answer to a call that was begun. If somebody else has carried the conversation on meanwhile, the
     /// answer goes to a fork of this name, so that nothing is mixed and nothing lost.
-    pub async fn finish(&self, begun: Begun, answer: Answer, fork: ConversationId) -> Result<Finished, Error> {
-        let Begun { at, compiled, head, mut warm, mut stored, contents, is_open, .. } = begun;
+    pub async fn finish(&self, begun: Box<Begun>, answer: Answer, fork: ConversationId) -> Result<Finished, Error> {
+        let Begun { at, compiled, head, mut warm, mut stored, contents, is_open, .. } = *begun;
         let Ticket { reader, turn, less, .. } = compiled.receipt.ticket.clone();
         let reader = ReaderName::from(reader);
         (stored.reported, stored.used) = (answer.reported, answer.used);
-        let resting = self.resting(&at, &mut warm, answer.entries.clone()).await?;
-        let (rows, told) = warm.append(resting)?;
+        let entries = match self.rests() {
+            true => Box::pin(self.resting(&at, &mut warm, answer.entries.clone())).await?,
+            false => answer.entries.clone(),
+        };
+        let (rows, told) = warm.append(entries)?;
         let spared = warm.reader.spared() + less;
         let turn = TurnRow { turn: turn.0, head, spared, receipt: stored.text()?, at: now() };
         let (links, records) = (answer.links.clone(), told.into_iter().collect());
         let produced = Batch { links, records, ..Batch::new(Expect::Head(head), rows, now()) };
         let unopened = (!is_open).then_some(Unopened { expect: warm.row, contents });
-        let ticket = ticket_digest(&compiled.receipt.ticket);
+        // What was never opened is not looked for.
+        let ticket = if is_open { ticket_digest(&compiled.receipt.ticket) } else { Digest::default() };
         let acknowledge = Acknowledge { ticket, unopened, turn, produced };
         let appended = match self.store().acknowledge(&at.tenant, &at.conversation, &reader, acknowledge).await {
             Ok(appended) => appended,
             Err(error) if error.is_conflict() || error.is_head_moved() => {
-                return self.elsewhere(&at, head, answer, fork).await;
+                return Box::pin(self.elsewhere(&at, head, answer, fork)).await;
             }
             Err(error) => return Err(error),
         };
@@ -487,14 +541,15 @@ impl<S: Store> Engine<S> {
     }
 
     /// Forgets a call that came to nothing; what was said and decided stays.
-    pub async fn leave(&self, begun: Begun) -> Result<(), Error> {
-        let Begun { at, compiled, warm, is_open, .. } = begun;
+    pub async fn leave(&self, begun: Box<Begun>) -> Result<(), Error> {
+        let Begun { at, compiled, mut warm, is_open, .. } = *begun;
         if is_open {
             self.abandon(&at, &compiled.receipt.ticket).await?;
         } else {
             let reader = ReaderName::from(compiled.receipt.ticket.reader.clone());
             // What went beside it was not written down, so the next call must not take it for known.
-            self.inner.warmth.put(&at, &reader, Warm { beside: None, ..warm });
+            warm.beside = None;
+            self.inner.warmth.put(&at, &reader, warm);
         }
         Ok(())
     }

@@ -174,7 +174,9 @@ impl<S: Store> Engine<S> {
         let mut patience = Patience::default();
         for _ in 0..TRIES_MAX {
             let Made { planned, row, before, book, held, recalled } = self.make(at, call).await?;
-            if self.hurry(at, call, book.as_deref(), &planned.wants, &mut patience).await {
+            if let Some(book) = &book
+                && self.hurry(at, call, book, &planned.wants, &mut patience).await
+            {
                 continue;
             }
             let Planned { compiled, edits, wants } = planned;

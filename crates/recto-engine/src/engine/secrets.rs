@@ -9,10 +9,40 @@ use recto::digest::Digest;
 use recto::redact::{Redact, Screen, Secrets};
 use recto::{Count, Entry};
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// What the record is called that remembers them.
 const TOLD: &str = "told";
+/// The most screens that are kept.
+const SCREENS_MAX: usize = 16;
+
+/// What stands between tenants' words and whoever reads them, as it was made for calls before: it depends on the policy
+/// alone, and to make it takes longer than to look through most of what is said.
+#[derive(Default)]
+pub(super) struct Screens(Mutex<Vec<Arc<Kept>>>);
+
+struct Kept {
+    tenant: Tenant,
+    redact: Redact,
+    screen: Screen,
+    strict: Screen,
+}
+
+impl Screens {
+    fn find(&self, tenant: &Tenant, redact: &Redact) -> Option<Arc<Kept>> {
+        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.iter().find(|it| it.redact == *redact && it.tenant == *tenant).cloned()
+    }
+
+    fn keep(&self, tenant: &Tenant, redact: &Redact, screen: Screen) -> Arc<Kept> {
+        let (tenant, redact, strict) = (tenant.clone(), redact.clone(), screen.strict());
+        let made = Arc::new(Kept { tenant, redact, screen, strict });
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.insert(0, made.clone());
+        kept.truncate(SCREENS_MAX);
+        made
+    }
+}
 
 /// What a conversation remembers.
 #[derive(Clone, Debug, Default)]
@@ -35,7 +65,20 @@ impl Remembered {
 impl<S: Store> Engine<S> {
     /// Returns what a policy puts between a tenant's words and whoever reads them.
     pub async fn screen(&self, tenant: &Tenant, redact: &Redact) -> Result<Screen, Error> {
-        Ok(Screen::of(redact)?.keyed(self.key_of(tenant).await?))
+        Ok(self.screens(tenant, redact).await?.screen.clone())
+    }
+
+    /// Returns the same for titles, and for those who are told something beside a page: through it, no secret is seen.
+    pub async fn strict_screen(&self, tenant: &Tenant, redact: &Redact) -> Result<Screen, Error> {
+        Ok(self.screens(tenant, redact).await?.strict.clone())
+    }
+
+    async fn screens(&self, tenant: &Tenant, redact: &Redact) -> Result<Arc<Kept>, Error> {
+        if let Some(kept) = self.inner.screens.find(tenant, redact) {
+            return Ok(kept);
+        }
+        let screen = Screen::of(redact)?.keyed(self.key_of(tenant).await?);
+        Ok(self.inner.screens.keep(tenant, redact, screen))
     }
 
     /// The key of a tenant's placeholders: nothing is known of it outside of the store.

@@ -165,9 +165,14 @@ impl<S: Store> Engine<S> {
         Ok(all)
     }
 
+    /// Whether summaries are made that a policy would want.
+    pub(super) fn makes_notes(&self, policy: &Policy) -> bool {
+        self.summarizer.is_some() && can_want(policy)
+    }
+
     /// What is known of the wants of a conversation; `None` where nobody makes summaries, or nobody would want any.
     pub(super) async fn book(&self, at: &At, policy: &Policy) -> Result<Option<Arc<Book>>, Error> {
-        let Some(summarizer) = self.summarizer.as_ref().filter(|_| can_want(policy)) else { return Ok(None) };
+        let Some(summarizer) = self.summarizer.as_ref().filter(|_| self.makes_notes(policy)) else { return Ok(None) };
         let (line, mut notes) = (self.line(at).await?, Notes::default());
         for (id, _) in &line {
             for record in self.store().kept(&at.tenant, id, RecordKind::Note).await? {
@@ -206,11 +211,11 @@ impl<S: Store> Engine<S> {
         &self,
         at: &At,
         call: &Call,
-        book: Option<&Book>,
+        book: &Book,
         wants: &[Want],
         patience: &mut Patience,
     ) -> bool {
-        let (Some(summarizer), Some(book)) = (&self.summarizer, book) else { return false };
+        let Some(summarizer) = &self.summarizer else { return false };
         let until = *patience.until.get_or_insert_with(|| Instant::now() + summarizer.settings().wait);
         if Instant::now() >= until {
             return false;

@@ -151,18 +151,14 @@ impl Upstream {
 
     /// Returns where a path stands.
     pub(super) fn url(&self, path: &str) -> Url {
-        let mut url = self.0.base.clone();
-        url.set_path(&format!("{}/{path}", self.0.base.path()));
-        url
+        let (usual, url) = &self.0.asked;
+        if path == *usual { url.clone() } else { under(&self.0.base, path) }
     }
 
     /// Returns where answers are asked for.
     fn answers(&self, model: &str) -> Result<Url, Error> {
         Ok(match self.wire() {
-            Wire::OpenaiChat => self.url("chat/completions"),
-            Wire::OpenaiResponses => self.url("responses"),
-            Wire::Anthropic => self.url("messages"),
-            Wire::Ollama => self.url("chat"),
+            Wire::OpenaiChat | Wire::OpenaiResponses | Wire::Anthropic | Wire::Ollama => self.url(path(self.wire())),
             Wire::Gemini => {
                 // Anything else might lead to another place.
                 let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-@".contains(c);
@@ -196,6 +192,24 @@ impl Upstream {
             ReadBy::Client => "ask again, or raise `timeout_seconds` and `forward_timeout_seconds`",
         };
         Kind::TimedOut { what: format!("{} {what} in time", self.0.settings.name), hint: hint.into() }.into()
+    }
+}
+
+/// Returns where a path stands under an address.
+pub(super) fn under(base: &Url, path: &str) -> Url {
+    let mut url = base.clone();
+    url.set_path(&format!("{}/{path}", base.path()));
+    url
+}
+
+/// Returns the path under which answers are asked for; where it names the model, only how it begins.
+pub(super) fn path(wire: Wire) -> &'static str {
+    match wire {
+        Wire::OpenaiChat => "chat/completions",
+        Wire::OpenaiResponses => "responses",
+        Wire::Anthropic => "messages",
+        Wire::Ollama => "chat",
+        Wire::Gemini => "models",
     }
 }
 

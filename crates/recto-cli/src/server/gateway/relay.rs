@@ -38,7 +38,7 @@ type Early = (End, Option<String>);
 
 /// An answer that is coming, and what is recorded of it.
 pub(super) struct Relay<S> {
-    pub(super) asked: Asked<S>,
+    pub(super) asked: Box<Asked<S>>,
     pub(super) record: Record,
     pub(super) page: &'static str,
     /// What its model may ask back, if it may.
@@ -64,11 +64,11 @@ impl<S: Store> Relay<S> {
     pub(super) async fn pass(mut self, response: upstream::Response, head: oneshot::Sender<Response>) {
         let kind = response.header("content-type").unwrap_or_default();
         if !response.is_success() {
-            self.refused(response, head).await;
-        } else if kind.trim_start().to_ascii_lowercase().starts_with("text/event-stream") {
-            self.streamed(response, head).await;
+            Box::pin(self.refused(response, head)).await;
+        } else if is_stream(kind) {
+            Box::pin(self.streamed(response, head)).await;
         } else {
-            self.whole(response, head).await;
+            Box::pin(self.whole(response, head)).await;
         }
     }
 
@@ -137,7 +137,7 @@ impl<S: Store> Relay<S> {
             };
             let Ok(reply) = self.spoken().decode_reply(&String::from_utf8_lossy(&body)) else {
                 let answer = self.head(&response);
-                self.unanswered(End::BrokenOff).await;
+                Box::pin(self.unanswered(End::BrokenOff)).await;
                 break (answer, body);
             };
             let reply = self.named(reply);
@@ -149,7 +149,7 @@ impl<S: Store> Relay<S> {
             match self.came_to(round, reply, &mut answer, head.closed()).await {
                 Went::Over(bytes) => break (answer, bytes),
                 Went::On(next) => (first, response) = (Some(answer), *next),
-                Went::Nowhere(stuck) => return self.stuck_unheard(stuck, head).await,
+                Went::Nowhere(stuck) => return Box::pin(self.stuck_unheard(stuck, head)).await,
             }
         };
         if self.going.is_some() {
@@ -182,7 +182,7 @@ impl<S: Store> Relay<S> {
                 Err(error) => break (End::BrokenOff, failed(self.asked.wire, &error)),
             }
         };
-        self.unanswered(end).await;
+        Box::pin(self.unanswered(end)).await;
         Err(answer)
     }
 
@@ -209,7 +209,7 @@ impl<S: Store> Relay<S> {
         *answer.body_mut() = body;
         let is_recorded = matches!(self.record, Record::Call(_));
         match head.send(answer) {
-            Err(_) if is_recorded => return self.unanswered(End::ClientLeft).await,
+            Err(_) if is_recorded => return Box::pin(self.unanswered(End::ClientLeft)).await,
             Err(_) => return,
             Ok(()) if !is_recorded => return self.rest(&mut response, &pieces).await,
             Ok(()) => {}
@@ -221,7 +221,7 @@ impl<S: Store> Relay<S> {
                 Err(early) => {
                     // Nobody waits for the rest.
                     drop(response);
-                    return self.broken_off(heard, early, &pieces).await;
+                    return Box::pin(self.broken_off(heard, early, &pieces)).await;
                 }
             };
             let round = self.going.as_mut().map_or(Round::Ended { bytes: Vec::new() }, |going| going.hiding.round());
@@ -234,11 +234,11 @@ impl<S: Store> Relay<S> {
                     let reply = self.named(reply);
                     self.came_to(round, reply, &mut Response::default(), pieces.closed()).await
                 }
-                Err(_) => self.unsaid(round).await,
+                Err(_) => Box::pin(self.unsaid(round)).await,
             };
             match went {
                 Went::On(next) => response = *next,
-                Went::Nowhere(stuck) => return self.stuck(stuck, &pieces).await,
+                Went::Nowhere(stuck) => return Box::pin(self.stuck(stuck, &pieces)).await,
                 Went::Over(bytes) => {
                     let is_heard = said(&pieces, [last, self.told_last(bytes)].concat()).await;
                     if is_heard && !self.is_hiding() && self.cross.is_none() {
@@ -393,6 +393,12 @@ impl Recorded {
     }
 }
 
+/// Whether a type of content is that of a stream of events.
+fn is_stream(kind: &str) -> bool {
+    const EVENTS: &str = "text/event-stream";
+    kind.trim_start().get(..EVENTS.len()).is_some_and(|start| start.eq_ignore_ascii_case(EVENTS))
+}
+
 /// Tells the client which conversation it is.
 fn told(answer: &mut Response, at: &At) {
     if let Ok(name) = HeaderValue::from_str(at.conversation.as_str()) {
@@ -440,7 +446,7 @@ pub(super) async fn kept<S: Store>(
         Err((at, head)) => {
             let entries = std::iter::once(entry).chain(answers).collect();
             let saying = Saying { entries, behind: Behind::Head(head), links };
-            let last = server.engine.add(&at, saying).await?;
+            let last = Box::pin(server.engine.add(&at, saying)).await?;
             (at, false, last)
         }
     };

@@ -201,15 +201,15 @@ impl<S: Store> Relay<S> {
             // What can't be read to its end is not answered.
             Round::Mixed { bytes, .. } if end == End::BrokenOff => (bytes, Vec::new()),
             Round::Called { .. } if end == End::BrokenOff => {
-                self.keep(reply, Vec::new(), end, answer).await;
+                Box::pin(self.keep(reply, Vec::new(), end, answer)).await;
                 return Went::Nowhere(Stuck::failed(self.asked.wire, "its step can't be read"));
             }
-            Round::Mixed { bytes, calls } => (bytes, self.answers(&calls).await),
+            Round::Mixed { bytes, calls } => (bytes, Box::pin(self.answers(&calls)).await),
             Round::Called { calls } => {
-                let answers = self.answers(&calls).await;
+                let answers = Box::pin(self.answers(&calls)).await;
                 match &mut self.going {
                     Some(going) if was_told => (going.hiding.give_up(), answers),
-                    _ => return self.go_on(reply, answers, left).await,
+                    _ => return Box::pin(self.go_on(reply, answers, left)).await,
                 }
             }
         };

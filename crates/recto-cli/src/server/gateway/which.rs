@@ -67,16 +67,13 @@ struct Hit {
     has_reply: bool,
 }
 
-/// Finds the conversation of a request.
+/// Finds the conversation of a request that goes on from none of the [recent](recent) ones.
 pub(super) async fn find<S: Store>(
     server: &Server<S>,
     caller: &Caller,
     incoming: &Incoming<'_>,
     tokenizer: Tokenizer,
 ) -> Result<Which, Error> {
-    if let Some(found) = recent(server, caller, incoming) {
-        return Ok(Which::Found(found));
-    }
     let hit = match &incoming.held {
         Some(held) => held_hit(server, caller, held).await?,
         // A beginning without a mark must have a reply in it, and here there can't be one.
@@ -110,7 +107,7 @@ pub(super) async fn find<S: Store>(
 
 /// Takes the conversation that was written to a moment ago, if the request goes on right there: behind the last answer
 /// that is in it.
-fn recent<S: Store>(server: &Server<S>, caller: &Caller, incoming: &Incoming<'_>) -> Option<Box<Found>> {
+pub(super) fn recent<S: Store>(server: &Server<S>, caller: &Caller, incoming: &Incoming<'_>) -> Option<Box<Found>> {
     if incoming.held.is_some() {
         return None;
     }
