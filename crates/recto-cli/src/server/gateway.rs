@@ -329,8 +329,8 @@ impl<S: Store> Asked<S> {
     async fn described(&self, opening: Opening, call: &Call) -> Result<Opening, Error> {
         let screen = self.server.engine.strict_screen(&self.caller.tenant, &call.policy.redact).await?;
         let Opening { title, mut meta, tokenizer } = opening;
-        for value in meta.values_mut() {
-            if let Value::String(text) = value
+        for name in which::SAID_BY_CLIENT {
+            if let Some(Value::String(text)) = meta.get_mut(name)
                 && let Cow::Owned(shown) = screen.text(text)
             {
                 *text = shown;

@@ -132,7 +132,7 @@ async fn answered<S: Store>(
             // What follows on this connection can't be trusted to be the next request.
             refused.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
             if is_sending {
-                limits::drain(&mut body).await;
+                Box::pin(limits::drain(&mut body)).await;
             }
             refused
         }
@@ -142,6 +142,8 @@ async fn answered<S: Store>(
 }
 
 /// Leads a request to what answers it. At the gateway it is known who asks, and the body is one that is taken.
+///
+/// All but the gateway's answers are boxed, so that the future of each request is no larger than that.
 async fn led<S: Store>(
     server: Arc<Server<S>>,
     about: &Arc<About>,
@@ -170,16 +172,16 @@ async fn led<S: Store>(
     let setup = server.setup();
     let bytes = limits::body(&server, setup.settings.body_bytes_max, &parts, body).await?;
     if let (LeadsTo::Api(at), Some(caller)) = (leads_to, &caller) {
-        let response = api::answer(server, setup, caller.clone(), at, names, parts, bytes).await;
+        let response = Box::pin(api::answer(server, setup, caller.clone(), at, names, parts, bytes)).await;
         return Ok(response.map(|body| Body::new(Keeping { body, kept: seat })));
     }
     #[cfg(feature = "mcp")]
     if let (LeadsTo::Mcp, Some(caller)) = (leads_to, &caller) {
-        let response = super::mcp::answer(server, caller.clone(), parts, bytes).await;
+        let response = Box::pin(super::mcp::answer(server, caller.clone(), parts, bytes)).await;
         return Ok(response.map(|body| Body::new(Keeping { body, kept: seat })));
     }
     if matches!(leads_to, LeadsTo::Session) {
-        return Ok(session::answer(&server, &parts, &bytes).await);
+        return Ok(Box::pin(session::answer(&server, &parts, &bytes)).await);
     }
     let Parts { uri, headers, .. } = parts;
     let asked = |caller, wire, uri, headers, body| {
@@ -187,17 +189,17 @@ async fn led<S: Store>(
         gateway::Asked { server, setup, about, caller, wire, uri, headers, body }
     };
     let response = match (leads_to, caller) {
-        (LeadsTo::Web, _) => server.web.answer(names.first().map(|(_, file)| &**file), &headers).await,
+        (LeadsTo::Web, _) => Box::pin(server.web.answer(names.first().map(|(_, file)| &**file), &headers)).await,
         (LeadsTo::Answer(wire), Some(caller)) => gateway::answer(asked(caller, wire, uri, headers, bytes)).await,
         (LeadsTo::CountTokens, Some(caller)) => {
-            gateway::count_tokens(asked(caller, Wire::Anthropic, uri, headers, bytes)).await
+            Box::pin(gateway::count_tokens(asked(caller, Wire::Anthropic, uri, headers, bytes))).await
         }
         (LeadsTo::Models, Some(caller)) => {
             let id = names.into_iter().next().map(|(_, id)| id);
-            gateway::models(asked(caller, gateway::wire_of(&headers), uri, headers, bytes), id).await
+            Box::pin(gateway::models(asked(caller, gateway::wire_of(&headers), uri, headers, bytes), id)).await
         }
         (LeadsTo::Metrics, _) => health::metrics(&server),
-        (LeadsTo::Ready, _) => health::ready(&server).await,
+        (LeadsTo::Ready, _) => Box::pin(health::ready(&server)).await,
         _ => health::alive(),
     };
     Ok(response.map(|body| Body::new(Keeping { body, kept: seat })))
@@ -210,7 +212,7 @@ async fn caller<S: Store>(server: &Server<S>, leads_to: LeadsTo, parts: &Parts) 
         LeadsTo::WrongMethod => Err(wrong_method(parts)),
         LeadsTo::Health | LeadsTo::Ready => Ok(None),
         LeadsTo::Web | LeadsTo::Session => server.doors.refusal(parts).map_or(Ok(None), Err),
-        LeadsTo::Api(at) => looking(server, at, parts).await.map(Some),
+        LeadsTo::Api(at) => Box::pin(looking(server, at, parts)).await.map(Some),
         LeadsTo::Answer(_) | LeadsTo::CountTokens | LeadsTo::Models | LeadsTo::Metrics => {
             Caller::of(server, parts).await.map(Some)
         }

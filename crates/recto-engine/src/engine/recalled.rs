@@ -268,7 +268,7 @@ impl<S: Store> Engine<S> {
         if conversation.tally.sums().entries > WHOLE_ENTRIES_MAX {
             self.index(at).await?;
         }
-        let screen = self.screen(&at.tenant, &Redact::nothing()).await?.strict();
+        let screen = self.strict_screen(&at.tenant, &Redact::nothing()).await?;
         let gathered = self.gather(at, &conversation, conversation.tally.head(), query, &screen).await?;
         let counter = super::counter(&conversation)?;
         let found = gathered.find(query, &OnPage::default(), budget, &*counter);
@@ -316,7 +316,7 @@ impl<S: Store> Engine<S> {
             if rows.is_empty() {
                 return Ok(state);
             }
-            let screen = self.screen(tenant, &Redact::nothing()).await?.strict();
+            let screen = self.strict_screen(tenant, &Redact::nothing()).await?;
             let all = move || rows.iter().map(|row| termed(row, &screen)).collect::<Result<Vec<_>, _>>();
             let termed = tokio::task::spawn_blocking(all);
             let termed = termed.await.unwrap_or_else(|_| Ok(Vec::new()))?;

@@ -25,7 +25,7 @@ struct Kept {
     tenant: Tenant,
     redact: Redact,
     screen: Screen,
-    strict: Screen,
+    strict: Arc<Screen>,
 }
 
 impl Screens {
@@ -35,7 +35,7 @@ impl Screens {
     }
 
     fn keep(&self, tenant: &Tenant, redact: &Redact, screen: Screen) -> Arc<Kept> {
-        let (tenant, redact, strict) = (tenant.clone(), redact.clone(), screen.strict());
+        let (tenant, redact, strict) = (tenant.clone(), redact.clone(), Arc::new(screen.strict()));
         let made = Arc::new(Kept { tenant, redact, screen, strict });
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.insert(0, made.clone());
@@ -69,7 +69,7 @@ impl<S: Store> Engine<S> {
     }
 
     /// Returns the same for titles, and for those who are told something beside a page: through it, no secret is seen.
-    pub async fn strict_screen(&self, tenant: &Tenant, redact: &Redact) -> Result<Screen, Error> {
+    pub async fn strict_screen(&self, tenant: &Tenant, redact: &Redact) -> Result<Arc<Screen>, Error> {
         Ok(self.screens(tenant, redact).await?.strict.clone())
     }
 

@@ -30,6 +30,9 @@ const LOOKED_UP_MAX: usize = 4_096;
 /// How much of the first words of the user is the title.
 const TITLE_CHARS_MAX: usize = 80;
 
+/// What is noted of a conversation in its client's words.
+pub(super) const SAID_BY_CLIENT: [&str; 2] = ["model", "session"];
+
 /// What came of looking.
 pub(super) enum Which {
     Found(Box<Found>),
@@ -349,7 +352,8 @@ fn opening(incoming: &Incoming<'_>, entries: &[Entry], tokenizer: Tokenizer) -> 
         ("via".to_string(), Value::from("gateway")),
         ("wire".to_string(), Value::from(incoming.wire.name())),
     ]);
-    meta.extend(incoming.model().map(|model| ("model".to_string(), Value::from(model))));
-    meta.extend(incoming.mark.as_ref().map(|mark| ("session".to_string(), Value::from(mark.as_str()))));
+    let said = [incoming.model(), incoming.mark.as_deref()];
+    let said = SAID_BY_CLIENT.into_iter().zip(said);
+    meta.extend(said.filter_map(|(name, said)| Some((name.to_string(), Value::from(said?)))));
     Opening { title, meta, tokenizer: Some(tokenizer) }
 }
