@@ -1,11 +1,11 @@
 //! What identifies a text, an entry or a page: 128 bits of BLAKE3.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use std::fmt;
 
 /// Identifies a piece of content; equal digests mean equal bytes.
-#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(into = "String", try_from = "String")]
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[serde(try_from = "String")]
 pub struct Digest([u8; 16]);
 
 impl Digest {
@@ -25,11 +25,28 @@ impl Digest {
     pub fn from_bytes(bytes: [u8; 16]) -> Digest {
         Digest(bytes)
     }
+
+    /// Its digits; they are written often enough that formatting a number would be felt.
+    fn digits<T>(self, told: impl FnOnce(&str) -> T) -> T {
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        let mut digits = [0; 32];
+        for (pair, byte) in digits.chunks_exact_mut(2).zip(self.0) {
+            pair[0] = DIGITS[usize::from(byte >> 4)];
+            pair[1] = DIGITS[usize::from(byte & 15)];
+        }
+        told(str::from_utf8(&digits).expect("digits are text"))
+    }
 }
 
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:032x}", u128::from_be_bytes(self.0))
+        self.digits(|digits| f.write_str(digits))
+    }
+}
+
+impl Serialize for Digest {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.digits(|digits| serializer.serialize_str(digits))
     }
 }
 
@@ -41,7 +58,7 @@ impl fmt::Debug for Digest {
 
 impl From<Digest> for String {
     fn from(digest: Digest) -> String {
-        digest.to_string()
+        digest.digits(str::to_string)
     }
 }
 
