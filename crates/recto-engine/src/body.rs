@@ -2,6 +2,9 @@
 //!
 //! A large text is replaced by an empty one, and the place where it stood and its digest are kept beside the entry. So
 //! the same file read twenty times is stored once, and no text can be taken for a reference.
+//!
+//! Nearly all entries are shorter than that, and nothing is found in them. Those are an array of two: the entry without
+//! what most have in common, and who looked. What identifies an entry is made from all of it.
 
 use crate::error::{Error, Kind};
 use crate::store::{LARGE_BYTES_MIN, NewRow, Remains, Row};
@@ -13,7 +16,10 @@ use recto::{Count, Entry, Seq, Tokenizer, Tokens};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// An entry as it is stored.
+/// How most entries begin. Whoever reads one without it takes it for granted.
+const USUAL: &str = "{\"section\":\"messages\",\"lane\":\"talk\",";
+
+/// An entry as it is stored, if something was found in it, or a text is kept apart. All were once stored so.
 #[derive(Serialize, Deserialize)]
 struct Body {
     entry: Entry,
@@ -31,7 +37,6 @@ pub(crate) fn written(counted: &Counted) -> NewRow {
     let whole = text_of(&entry);
     let findings = counted.findings();
     let (body, large) = apart(&entry, whole.len(), findings);
-    let found = serde_json::to_string(findings).expect("places are plain data");
     let erased = entry.erased;
     NewRow {
         seq: None,
@@ -39,7 +44,7 @@ pub(crate) fn written(counted: &Counted) -> NewRow {
         counts: counted.counts(),
         hash: erased.map_or_else(|| Digest::of(whole.as_bytes()), |erased| erased.hash),
         bytes: erased.map_or(whole.len() as u64, |erased| erased.bytes),
-        body: body.unwrap_or_else(|| format!("{{\"entry\":{whole},\"found\":{found}}}")),
+        body: body.unwrap_or_else(|| plain(&whole, findings)),
         large,
         is_erased: erased.is_some(),
         entry,
@@ -76,6 +81,10 @@ pub(crate) fn entry(row: &Row) -> Result<Entry, Error> {
 /// Reads an entry back, with what was found in it.
 fn parsed(row: &Row) -> Result<(Entry, Option<Findings>), Error> {
     let damaged = |why: String| Kind::Corrupt { what: format!("entry {}: {why}", row.seq) };
+    if row.body.starts_with('[') {
+        let (entry, by) = serde_json::from_str(&row.body).map_err(|error| damaged(error.to_string()))?;
+        return Ok((entry, Some(Findings { by, list: Vec::new() })));
+    }
     let body: Body = serde_json::from_str(&row.body).map_err(|error| damaged(error.to_string()))?;
     let mut entry = body.entry;
     if body.large.is_empty() {
@@ -124,6 +133,18 @@ impl Count for Shared {
 
     fn count(&self, text: &str) -> Tokens {
         self.0.count(text)
+    }
+}
+
+/// The body without large texts.
+fn plain(whole: &str, findings: &Findings) -> String {
+    if !findings.list.is_empty() {
+        let found = serde_json::to_string(findings).expect("places are plain data");
+        return format!("{{\"entry\":{whole},\"found\":{found}}}");
+    }
+    match whole.strip_prefix(USUAL) {
+        Some(rest) => format!("[{{{rest},{}]", findings.by),
+        None => format!("[{whole},{}]", findings.by),
     }
 }
 
@@ -176,4 +197,66 @@ fn large_at(part: &mut Part, piece: usize) -> Option<&mut Text> {
 /// The place before one; `None` before the first.
 pub(crate) fn before(seq: Seq) -> Option<Seq> {
     seq.0.checked_sub(1).map(Seq)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use recto::entry::{Lane, Section};
+
+    /// An entry, stored and read again.
+    fn kept(entry: Entry) -> (String, Entry, Option<Findings>) {
+        let (rows, _) = counted(vec![entry], &counter(), Screen::default(), Secrets::default()).unwrap();
+        let NewRow { cost, counts, hash, bytes, body, large, is_erased, entry, .. } = rows.into_iter().next().unwrap();
+        let mut tally = recto::log::Tally::default();
+        let strand = tally.add(Seq(0), &entry, cost);
+        let row = Row { seq: Seq(0), strand, tally, counts, hash, bytes, body, large, is_erased };
+        assert_eq!(hash_now(&row), row.hash, "what identifies it is found again");
+        let (read, findings) = parsed(&row).unwrap();
+        (row.body, read, findings)
+    }
+
+    fn counter() -> Arc<dyn Count> {
+        Arc::new(Tokenizer::Bytes4)
+    }
+
+    #[test]
+    fn what_most_entries_have_in_common_is_not_stored_and_read_all_the_same() {
+        let usual = Entry { at: Some(recto::entry::Millis(7)), ..Entry::user("hello \"[{\"") };
+        let (body, read, findings) = kept(usual.clone());
+        assert!(body.starts_with("[{\"role\":\"user\"") && !body.contains("section"), "{body}");
+        assert_eq!((read, findings.map(|it| it.list.len())), (usual, Some(0)));
+        for odd in [
+            Entry { lane: Lane::Trace, ..Entry::user("a") },
+            Entry { section: Section::from("notes"), ..Entry::user("b") },
+            Entry::assistant(""),
+        ] {
+            assert_eq!(kept(odd.clone()).1, odd);
+        }
+    }
+
+    #[test]
+    fn what_was_found_is_stored_with_its_places() {
+        let (body, _, findings) = kept(Entry::user("write to anna.smith@acme.io, please"));
+        assert!(body.starts_with("{\"entry\":"), "{body}");
+        assert!(!findings.unwrap().list.is_empty());
+    }
+
+    #[test]
+    fn bodies_of_before_are_still_read() {
+        let entry = Entry::user("old");
+        let body = format!("{{\"entry\":{},\"found\":{{\"by\":3}}}}", text_of(&entry));
+        let row = Row {
+            seq: Seq(0),
+            strand: 0,
+            tally: recto::log::Tally::default(),
+            counts: String::new(),
+            hash: hash_of(&entry),
+            bytes: 0,
+            body,
+            large: Vec::new(),
+            is_erased: false,
+        };
+        assert_eq!(parsed(&row).unwrap(), (entry, Some(Findings { by: 3, list: Vec::new() })));
+    }
 }
