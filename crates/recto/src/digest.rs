@@ -61,6 +61,7 @@ impl TryFrom<String> for Digest {
 }
 
 /// Builds a digest from fields; each is length-prefixed, so that fields can't run into each other.
+#[derive(Clone, Debug)]
 pub(crate) struct Hasher(blake3::Hasher);
 
 impl Hasher {

@@ -19,9 +19,9 @@ use crate::request::Request;
 use crate::session::Session;
 use crate::target::{Caching, EditsPast, Target};
 use crate::tokens::Tokens;
-use crate::view::{Place, View};
+use crate::view::{Places, View};
 use serde::{Deserialize, Serialize};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 /// The numbers by which a policy waits.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -112,15 +112,13 @@ pub(crate) struct Cached<'a> {
     rates: Rates,
     /// What each item costs, and what reasoning of it goes when something before it changes.
     items: Vec<CachedItem>,
-    places: HashMap<Seq, Place>,
+    places: Places,
     cost: Tokens,
     /// The session whose provider holds the page: to change anything of it, everything must be sent again.
     session: Option<&'a Session>,
     /// The first item that the provider's cache doesn't hold; behind it everything is free to change.
     end: usize,
     is_cold: bool,
-    /// The call from which on there was enough to wait for; no rent is counted before.
-    started: Turn,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -133,12 +131,13 @@ struct CachedItem {
 impl<'a> Cached<'a> {
     pub(crate) fn of(view: &View<'_>, request: &'a Request<'a>) -> Cached<'a> {
         let items = view.items();
-        let is_seen = |seq: Seq| request.reader.age(seq) > 0;
+        let is_seen = |seq: Seq| request.reader.has_seen(seq);
         let session = request.held();
         let end = items.iter().position(|item| item.is_shown() && !is_seen(item.last_seq())).unwrap_or(items.len());
         let binds = request.target.edits_past == EditsPast::DropsLaterReasoning;
         let thinks = |message: &Message| message.parts.iter().any(|part| matches!(part, Part::Reasoning(_)));
-        let thoughts = request.previous.map(|page| page.messages.iter().filter(|it| thinks(it)).map(|it| it.seq));
+        let previous = request.previous.filter(|_| binds);
+        let thoughts = previous.map(|page| page.messages.iter().filter(|it| thinks(it)).map(|it| it.seq));
         let thoughts: Option<HashSet<Option<Seq>>> = thoughts.map(Iterator::collect);
         let held = |item: &Item<'_>| {
             let bound = if binds { bound_reasoning(item) } else { Tokens(0) };
@@ -156,7 +155,6 @@ impl<'a> Cached<'a> {
             session,
             end: if session.is_some() { items.len() } else { end },
             is_cold: is_cold(request),
-            started: started(request),
         }
     }
 
@@ -230,14 +228,19 @@ impl<'a> Cached<'a> {
 
     /// The candidates among what the cache holds, by item, oldest first.
     fn placed(&self, candidates: &[Candidate]) -> Vec<Placed> {
+        if candidates.is_empty() {
+            return Vec::new();
+        }
         let (now, unread) = (self.request.reader.turn(), self.request.reader.unread_turns());
+        // No rent is counted before there was enough to wait for.
+        let started = started(self.request);
         let placed = candidates.iter().filter_map(|it| {
-            let (item, _) = *self.places.get(&it.seq)?;
+            let (item, _) = self.places.get(it.seq)?;
             // When the history was large enough may lie among the calls that were not read.
-            if it.due.0 < unread && self.started.0 <= unread {
+            if it.due.0 < unread && started.0 <= unread {
                 self.request.reader.needs_all();
             }
-            let calls = now.0.saturating_sub(it.due.max(self.started).0) as f64;
+            let calls = now.0.saturating_sub(it.due.max(started).0) as f64;
             let rent = it.saves.0 as f64 * self.rates.read * calls;
             let is_held = self.session.map_or(item < self.end, |session| session.holds(it.seq));
             is_held.then_some(Placed { item, saves: it.saves, rent })

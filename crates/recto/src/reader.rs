@@ -121,6 +121,15 @@ impl Reader {
         self.turn().0.saturating_sub(self.came(seq).turn.0)
     }
 
+    /// Returns whether an acknowledged call has had an entry in view.
+    pub(crate) fn has_seen(&self, seq: Seq) -> bool {
+        match self.came_unread(seq) {
+            Some(came) => came.turn < self.turn(),
+            // Heads never fall.
+            None => self.heads.last().copied().flatten() >= Some(seq),
+        }
+    }
+
     /// Returns the call at which an entry is so many calls old.
     pub fn turn_at_age(&self, seq: Seq, age: u64) -> Turn {
         Turn(self.came(seq).turn.0 + age)

@@ -22,7 +22,7 @@ use crate::session::Session;
 use crate::target::Target;
 use crate::tokens::{Count, Tokens};
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use expanded::{Expanded, Later};
 pub(crate) use read::{Shelf, Window, below};
@@ -48,6 +48,8 @@ pub struct View<'a> {
     pub(crate) overhead: Tokens,
     /// What it costs to say that an instruction is one, where it stands in the user's place.
     pub(crate) late_cost: Tokens,
+    /// What there is room for beside what goes with the call; `None` where the settings leave no room at all.
+    pub(crate) room: Option<Tokens>,
     /// Whether failed results say so in their texts.
     pub(crate) tells_errors: bool,
     /// No floor may lie below this: what lies there was not read, or has gone already.
@@ -296,7 +298,7 @@ impl<'a> View<'a> {
         let edits: Vec<&Edit> = edits.into_iter().collect();
         let expanded = Expanded::among(&edits);
         let mut floor = self.window.floor.map(|floor| floor.at);
-        let mut places: Option<HashMap<Seq, Place>> = None;
+        let mut places: Option<Places> = None;
         for (nth, edit) in edits.into_iter().enumerate() {
             match &edit.change {
                 Change::Hide(span) => self.hide(*span, edit, &expanded.after(nth)),
@@ -311,13 +313,13 @@ impl<'a> View<'a> {
                     let (by, why) = (edit.by.clone(), edit.why.clone());
                     let changed = Changed { text, cost, by, why, is_edit: true };
                     let places = places.get_or_insert_with(|| self.places());
-                    if let Some(&place) = places.get(&at.seq) {
+                    if let Some(place) = places.get(at.seq) {
                         self.replace(*at, place, changed);
                     }
                 }
                 Change::Expand { at, text, until } => {
                     let places = places.get_or_insert_with(|| self.places());
-                    let Some(&place) = places.get(&at.seq) else { continue };
+                    let Some(place) = places.get(at.seq) else { continue };
                     let part = PartAt { seq: at.seq, part: at.part.unwrap_or_default() };
                     if let Some(text) = text.as_ref().filter(|_| !expanded.after(nth).any_of(part)) {
                         let text = self.seen(text);
@@ -449,30 +451,39 @@ impl<'a> View<'a> {
         request.input.is_none() && last.is_some_and(|item| item.kind == Kind::Step) && self.items.iter().any(thinks)
     }
 
-    /// The parts that an edit has changed.
-    pub(crate) fn edited(&self) -> HashSet<PartAt> {
-        let mut edited = HashSet::new();
-        for item in &self.items {
-            let own = item.changed.iter().filter(|(_, changed)| changed.is_edit);
-            edited.extend(own.map(|(part, _)| PartAt { seq: item.seq(), part: *part }));
-            let answers = item.answers.iter().filter(|it| it.changed.as_ref().is_some_and(|changed| changed.is_edit));
-            edited.extend(answers.filter_map(|it| Some(PartAt { seq: it.result?.seq, part: 0 })));
+    /// Whether an edit has changed a part, of which it is known where its entry stands.
+    pub(crate) fn is_edited(&self, part: usize, (item, answer): Place) -> bool {
+        let item = &self.items[item];
+        match answer {
+            Some(answer) => part == 0 && item.answers[answer].changed.as_ref().is_some_and(|changed| changed.is_edit),
+            None => item.changed.iter().any(|(at, changed)| *at == part && changed.is_edit),
         }
-        edited
     }
 
-    /// Where each entry stands: in which item, and as which of its answers.
-    pub(crate) fn places(&self) -> HashMap<Seq, Place> {
-        let mut places = HashMap::new();
+    /// Where each entry stands.
+    pub(crate) fn places(&self) -> Places {
+        let mut places = Vec::with_capacity(self.items.len() * 2);
         for (i, item) in self.items.iter().enumerate() {
-            places.insert(item.seq(), (i, None));
-            for (j, answer) in item.answers.iter().enumerate() {
-                if let Some(entry) = answer.result {
-                    places.insert(entry.seq, (i, Some(j)));
-                }
-            }
+            places.push((item.seq(), (i, None)));
+            let results = item.answers.iter().enumerate().filter_map(|(j, answer)| Some((answer.result?.seq, j)));
+            places.extend(results.map(|(seq, j)| (seq, (i, Some(j)))));
         }
-        places
+        // Nearly all stand in the order of the log.
+        places.sort_by_key(|(seq, _)| *seq);
+        Places(places)
+    }
+}
+
+/// Where each entry of a view stands.
+#[derive(Debug)]
+pub(crate) struct Places(Vec<(Seq, Place)>);
+
+impl Places {
+    /// Returns where an entry stands, if it is in an item.
+    pub(crate) fn get(&self, seq: Seq) -> Option<Place> {
+        let upto = self.0.partition_point(|(at, _)| *at <= seq);
+        let (at, place) = *self.0.get(upto.checked_sub(1)?)?;
+        (at == seq).then_some(place)
     }
 }
 

@@ -258,7 +258,7 @@ impl Step {
     }
 
     fn is_time(&self, view: &View<'_>, request: &Request<'_>) -> bool {
-        let Ok(room) = request.budget().map(|budget| budget.room()) else { return false };
+        let Some(room) = view.room else { return false };
         let is_time = match &self.when {
             None => true,
             Some(When::Over(tokens)) => view.cost() > *tokens,
@@ -269,7 +269,7 @@ impl Step {
     }
 
     pub(crate) fn propose(&self, view: &View<'_>, request: &Request<'_>) -> Vec<Edit> {
-        let Ok(room) = request.budget().map(|budget| budget.room()) else { return Vec::new() };
+        let Some(room) = view.room else { return Vec::new() };
         if !self.is_time(view, request) {
             return Vec::new();
         }
@@ -277,20 +277,19 @@ impl Step {
         if self.folds() {
             return edits;
         }
-        let is_held_back = view.cut > 0 || view.spared.is_some();
-        if is_held_back && !edits.is_empty() && !self.lowers_floor() {
+        if !edits.is_empty() {
+            let is_held_back = (view.cut > 0 || view.spared.is_some()) && !self.lowers_floor();
             let places = view.places();
             edits.retain(|edit| {
                 let seq = edit.change.seq();
-                places.get(&seq).is_some_and(|(item, _)| view.may_change(*item, seq))
-            });
-        }
-        if !edits.is_empty() {
-            // What one pass has made is not what the next one saw: each part is edited once.
-            let edited = view.edited();
-            edits.retain(|edit| match &edit.change {
-                Change::Replace { at, .. } | Change::Omit(at) => !edited.contains(at),
-                _ => true,
+                let place = places.get(seq);
+                let may_change = !is_held_back || place.is_some_and(|(item, _)| view.may_change(item, seq));
+                // What one pass has made is not what the next one saw: each part is edited once.
+                let is_edited = match &edit.change {
+                    Change::Replace { at, .. } | Change::Omit(at) => place.is_some_and(|it| view.is_edited(at.part, it)),
+                    _ => false,
+                };
+                may_change && !is_edited
             });
             if view.cost() <= room {
                 identical::hold(&mut edits, view, request);

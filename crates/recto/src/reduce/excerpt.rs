@@ -144,7 +144,8 @@ impl Excerpt {
         if is_done(request) || request.expiry.is_some_and(|over| over.disable) {
             return targets;
         }
-        let all = view.items().iter().enumerate().filter(|(at, item)| item.seqs().any(|seq| view.may_change(*at, seq)));
+        let all = view.items().iter().enumerate().skip(view.cut);
+        let all = all.filter(|(at, item)| item.seqs().any(|seq| view.may_change(*at, seq)));
         let editable = all.map(|(_, item)| item).filter(|item| item.is_shown() && item.keep().is_none());
         for item in editable.filter(|item| item.kind() != Kind::Late && item.role() == Role::Assistant) {
             for (part, said) in item.parts().iter().enumerate() {

@@ -9,7 +9,7 @@
 //! run where the model compares several runs of the same command.
 
 use super::Reduce;
-use super::stub::{MINIMUM, Stub, Whole, whole_by_run};
+use super::stub::{MINIMUM, Stub, What, Whole, by_run, whole, whole_from};
 use crate::digest::Digest;
 use crate::edit::{Edit, PartAt, Reason};
 use crate::entry::{Piece, Text};
@@ -21,7 +21,6 @@ use crate::tool_use::{Deed, READ_LINES_MAX, Rule, ToolUse, uses};
 use crate::view::View;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
-use std::cmp::Reverse;
 use std::collections::HashMap;
 
 const NAME: &str = "superseded";
@@ -51,7 +50,12 @@ impl Reduce for Superseded {
     }
 
     fn propose(&self, view: &View<'_>, request: &Request<'_>) -> Vec<Edit> {
-        let groups = whole_by_run(view).into_iter();
+        // Where nothing may give way, nobody need know what came later.
+        if !whole_from(view, view.cut).any(|it| self.may_give_way(&it, view, request)) {
+            return Vec::new();
+        }
+        let mut results: Vec<Whole<'_, '_>> = whole(view).collect();
+        let groups = by_run(&mut results);
         let mut edits: Vec<Edit> = groups.flat_map(|results| self.outdated(results, view, request)).collect();
         edits.sort_by_key(|edit| edit.change.seq());
         edits
@@ -68,41 +72,43 @@ impl Reduce for Superseded {
 }
 
 impl Superseded {
-    fn outdated(&self, mut results: Vec<Whole<'_, '_>>, view: &View<'_>, request: &Request<'_>) -> Vec<Edit> {
+    /// Whether a result may give way to a later one now.
+    fn may_give_way(&self, it: &Whole<'_, '_>, view: &View<'_>, request: &Request<'_>) -> bool {
+        it.cost >= self.minimum && view.may_change(it.nth, it.entry.seq) && it.may_change(request)
+    }
+
+    fn outdated(&self, results: &mut [Whole<'_, '_>], view: &View<'_>, request: &Request<'_>) -> Vec<Edit> {
         let (mut later, mut edits) = (Later::default(), Vec::new());
-        // From the newest back, so that everything later is known.
-        results.sort_by_key(|it| Reverse(it.it.at));
-        let may_change = |it: &Whole<'_, '_>| {
-            it.it.cost >= self.minimum && view.may_change(it.nth, it.it.at.seq) && it.may_change(request)
-        };
+        results.sort_by_key(|it| it.entry.seq);
         // What lies before everything that may change has nothing to say.
-        let until = results.iter().rposition(may_change).map_or(0, |last| last + 1);
-        for it in &results[..until] {
+        let from = results.iter().position(|it| self.may_give_way(it, view, request)).unwrap_or(results.len());
+        // From the newest back, so that everything later is known.
+        for it in results[from..].iter().rev() {
             let does = match self.rules.is_empty() {
                 true => Cow::Borrowed(it.item.entry.uses(it.call_at)),
-                false => Cow::Owned(uses(it.it.call, &self.rules)),
+                false => Cow::Owned(uses(it.call(), &self.rules)),
             };
+            let has_failed = failed(it);
             if let [only] = &does[..]
-                && may_change(it)
-                && let Some(by) = later.than(only, failed(it))
+                && self.may_give_way(it, view, request)
+                && let Some(by) = later.than(only, has_failed)
             {
                 edits.extend(it.stub(by.stub(request), view));
             }
-            if it.age(request) > 0 {
-                does.iter().for_each(|does| self.note(does, it, &mut later));
+            if request.reader.has_seen(it.entry.seq) {
+                does.iter().for_each(|does| self.note(does, it, has_failed, &mut later));
             }
         }
         edits
     }
 
     /// Keeps in mind what a call does, if an earlier result can give way to it.
-    fn note(&self, does: &ToolUse, of: &Whole<'_, '_>, later: &mut Later) {
-        let has_failed = failed(of);
+    fn note(&self, does: &ToolUse, of: &Whole<'_, '_>, has_failed: bool, later: &mut Later) {
         let range = match (does.deed, does.range) {
             (Deed::Read, None) if does.is_whole => longest_read(of),
             (_, range) => range,
         };
-        let call = LaterCall { at: of.it.at, deed: does.deed, range, has_failed };
+        let call = LaterCall { at: of.at(), deed: does.deed, range, has_failed };
         let counts = match does.deed {
             Deed::Read => does.is_whole || range.is_some(),
             Deed::Write => does.is_whole && !has_failed,
@@ -128,13 +134,13 @@ impl Superseded {
 /// Whether a tool failed; some only say so.
 fn failed(of: &Whole<'_, '_>) -> bool {
     let says_so = |text: &str| text.get(..5).is_some_and(|word| word.eq_ignore_ascii_case("error"));
-    let text = of.it.result.content.first();
-    of.it.result.is_error || matches!(text, Some(Piece::Text { text }) if says_so(text.trim_start()))
+    let text = of.result().content.first();
+    of.result().is_error || matches!(text, Some(Piece::Text { text }) if says_so(text.trim_start()))
 }
 
 /// The lines that a read of a whole file shows, if it is as long as tools show at most: there may be more.
 fn longest_read(of: &Whole<'_, '_>) -> Option<(u32, u32)> {
-    let texts = of.it.result.content.iter().filter_map(|piece| match piece {
+    let texts = of.result().content.iter().filter_map(|piece| match piece {
         Piece::Text { text } => Some(text),
         Piece::Image(_) => None,
     });
@@ -188,11 +194,12 @@ impl LaterCall {
     fn stub(&self, request: &Request<'_>) -> Stub {
         let at = self.at;
         let what = match self.deed {
-            Deed::Read => format!("read again, see {at} below"),
-            Deed::Write => format!("the file was written anew, see {at} below"),
-            Deed::Edit => format!("the file was edited since, see {at} below"),
-            Deed::Search | Deed::Run | Deed::Other => format!("done again, see {at} below"),
+            Deed::Read => "read again, see ",
+            Deed::Write => "the file was written anew, see ",
+            Deed::Edit => "the file was edited since, see ",
+            Deed::Search | Deed::Run | Deed::Other => "done again, see ",
         };
+        let what = What(what, Some((at, " below")));
         let due = Some(request.reader.turn_at_age(at.seq, 1));
         Stub { by: NAME.into(), why: Reason::Superseded { by: at.seq }, what, head: 0, due }
     }
