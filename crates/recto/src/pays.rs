@@ -318,6 +318,10 @@ fn said(request: &Request<'_>, upto: Option<Seq>) -> Tokens {
 /// The first call whose history was large enough.
 fn started(request: &Request<'_>) -> Turn {
     let (start, reader) = (request.policy.patience.start, request.reader);
+    // Most histories never are.
+    if reader.heads().last().is_some_and(|head| said(request, *head) < start) {
+        return reader.turn();
+    }
     Turn(reader.unread_turns() + reader.heads().partition_point(|head| said(request, *head) < start) as u64)
 }
 

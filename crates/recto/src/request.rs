@@ -288,11 +288,18 @@ impl<'a> Request<'a> {
         hasher.digest(self.fragments.map_or(Digest::default(), Fragments::digest));
         hasher.maybe(self.run.map(RunId::as_str));
         hasher.digest(self.tools.map_or(Digest::default(), |tools| tools.digest));
-        hasher.text(&format!("{:?} {:?}", self.format, self.marks));
+        match (self.format, self.marks) {
+            (None, []) => hasher.text("None []"),
+            (format, marks) => hasher.text(&format!("{format:?} {marks:?}")),
+        }
         hasher.digest(self.input.map_or(Digest::default(), |input| input.digest));
         self.facts.into_iter().for_each(|facts| hasher.text(&format!("{facts:?}")));
         self.expiry.into_iter().for_each(|over| hasher.text(&format!("{over:?}")));
-        hasher.text(&format!("{:?} {:?} {}", self.reserve, self.session, self.log.counter().name()));
+        let counter = self.log.counter().name();
+        match (self.reserve, self.session) {
+            (None, None) => hasher.joined(&["None None ", counter]),
+            (reserve, session) => hasher.text(&format!("{reserve:?} {session:?} {counter}")),
+        }
         hasher.finish()
     }
 }

@@ -244,7 +244,14 @@ impl Step {
 
     /// Returns what it could propose now, with what each would save.
     pub(crate) fn foresee(&self, view: &View<'_>, request: &Request<'_>) -> Vec<Candidate> {
-        let guess = if self.is_time(view, request) { self.pass.as_reduce().foresee(view, request) } else { None };
+        let is_time = self.is_time(view, request);
+        if let Pass::Superseded(pass) = &self.pass
+            && is_time
+            && self.takes_all(view)
+        {
+            return pass.candidates(view, request);
+        }
+        let guess = if is_time { self.pass.as_reduce().foresee(view, request) } else { None };
         let exact = || {
             let now = request.reader.turn();
             let edits = self.propose(view, request).into_iter();
@@ -255,6 +262,12 @@ impl Step {
             edits.map(of).collect()
         };
         guess.unwrap_or_else(exact)
+    }
+
+    /// Whether everything that a pass proposes for results that stand whole is taken.
+    fn takes_all(&self, view: &View<'_>) -> bool {
+        let is_bare = self.sparing.is_none() && self.keep_last == 0 && !self.until_fits;
+        is_bare && view.cut == 0 && view.spared.is_none() && !identical::names_any(view)
     }
 
     fn is_time(&self, view: &View<'_>, request: &Request<'_>) -> bool {

@@ -57,7 +57,7 @@ impl Reduce for Irrelevant {
     }
 
     fn propose(&self, view: &View<'_>, request: &Request<'_>) -> Vec<Edit> {
-        let candidates = whole(view).filter(|it| {
+        let candidates = whole(view).into_iter().filter(|it| {
             let never = it.entry.original().expiry.is_some_and(|own| own.action == ExpiryAction::Never);
             let is_old = request.reader.age_of(it.at()) > u64::from(self.after);
             is_old && !never && it.cost >= self.minimum && it.may_change(request)

@@ -53,7 +53,7 @@ impl Reduce for Similar {
     fn propose(&self, view: &View<'_>, request: &Request<'_>) -> Vec<Edit> {
         let newest = self.newest(view);
         let is_seen = |it: &Whole<'_, '_>| newest.contains(&it.entry.seq) && request.reader.has_seen(it.entry.seq);
-        let mut results: Vec<Whole<'_, '_>> = whole(view).filter(is_seen).collect();
+        let mut results: Vec<Whole<'_, '_>> = whole(view).into_iter().filter(is_seen).collect();
         let groups = by_run(&mut results).flat_map(|results| self.by_tool(results));
         let mut edits: Vec<Edit> = groups.flat_map(|group| self.repeats(&group, view, request)).collect();
         edits.sort_by_key(|edit| edit.change.seq());
@@ -120,9 +120,9 @@ impl Similar {
                 near.filter_map(|other| Some((*other, shared(samples[at].as_ref()?, samples[*other].as_ref()?))));
             let like = shares.into_iter().find(|(_, share)| *share >= self.threshold);
             let edit = like.filter(|_| it.may_change(request)).and_then(|(other, share)| {
-                let to = newest_first[other].at();
+                let to = newest_first[other].entry.seq;
                 let percent = (share * 100.0) as u32;
-                let (why, due) = (Reason::Similar { to: to.seq, percent }, Some(request.reader.turn_at_age(to.seq, 1)));
+                let (why, due) = (Reason::Similar { to, percent }, Some(request.reader.turn_at_age(to, 1)));
                 let what = What("nearly the same as ", Some((to, " below")));
                 it.stub(Stub { by: NAME.into(), why, what, head: 0, due }, view)
             });

@@ -1,20 +1,21 @@
 //! What stands in a result's place, and which results may be replaced: shared by the passes that look for repeats.
 
 use crate::edit::{Change, Edit, PartAt, PassName, Reason, Turn};
-use crate::entry::{Call, Lane, RunId, ToolResult};
-use crate::item::{Changed, Item, Kind, as_result, result_text};
+use crate::entry::{Call, Lane, RunId, Seq, ToolResult};
+use crate::item::{Answer, Changed, Item, Kind, as_result, result_text};
 use crate::log::Counted;
 use crate::reader::Decided;
 use crate::request::Request;
 use crate::tokens::Tokens;
 use crate::view::View;
 use std::borrow::Cow;
-use std::fmt;
 
 /// Shorter results are left alone: a stub would hardly be smaller.
 pub(super) const MINIMUM: Tokens = Tokens(32);
 /// How much of a tool's name a stub tells, in characters.
 const NAME_CHARS_MAX: usize = 40;
+/// How long a stub is, about, in bytes.
+const STUB_BYTES: usize = 96;
 
 /// A result that stands whole on the page, and the item it belongs to.
 #[derive(Clone, Copy)]
@@ -27,26 +28,35 @@ pub(super) struct Whole<'v, 'a> {
     pub(super) entry: &'a Counted,
     /// What it costs as it is shown now.
     pub(super) cost: Tokens,
+    /// Whether an edit has changed it all the same; another would not be taken.
+    pub(super) is_edited: bool,
 }
 
 /// Returns the results of the conversation that stand whole on the page, in its order.
-pub(super) fn whole<'v, 'a>(view: &'v View<'a>) -> impl Iterator<Item = Whole<'v, 'a>> {
-    whole_from(view, 0)
+pub(super) fn whole<'v, 'a>(view: &'v View<'a>) -> Vec<Whole<'v, 'a>> {
+    let mut results = Vec::with_capacity(view.items().len());
+    (0..view.items().len()).for_each(|nth| results.extend(whole_in(view, nth)));
+    results
 }
 
-/// Returns the same of an item and those behind it.
-pub(super) fn whole_from<'v, 'a>(view: &'v View<'a>, from: usize) -> impl Iterator<Item = Whole<'v, 'a>> {
-    let is_step = |item: &Item<'_>| item.kind() == Kind::Step && item.is_shown() && item.is_main();
-    let steps = view.items().iter().enumerate().skip(from).filter(move |(_, item)| is_step(item));
-    steps.flat_map(|(nth, item)| {
-        item.answers.iter().filter_map(move |answer| {
-            // What the target must be told in other words is still all there; what was asked back in part is not.
-            let is_whole = |changed: &Changed| matches!(changed.why, Reason::NotTaken { .. });
-            let entry = answer.result.filter(|_| answer.changed.as_ref().is_none_or(is_whole))?;
-            let cost = answer.changed.as_ref().map_or(entry.cost, |changed| changed.cost);
-            Some(Whole { item, nth, call_at: answer.call, entry, cost })
-        })
+/// Returns those of one item.
+pub(super) fn whole_in<'v, 'a>(view: &'v View<'a>, nth: usize) -> impl Iterator<Item = Whole<'v, 'a>> {
+    let item = &view.items()[nth];
+    let is_step = item.kind() == Kind::Step && item.is_shown() && item.is_main();
+    let answers: &[Answer<'a>] = if is_step { &item.answers } else { &[] };
+    answers.iter().filter_map(move |answer| {
+        // What the target must be told in other words is still all there; what was asked back in part is not.
+        let is_whole = |changed: &Changed| matches!(changed.why, Reason::NotTaken { .. });
+        let entry = answer.result.filter(|_| answer.changed.as_ref().is_none_or(is_whole))?;
+        let cost = answer.changed.as_ref().map_or(entry.cost, |changed| changed.cost);
+        let is_edited = answer.changed.as_ref().is_some_and(|changed| changed.is_edit);
+        Some(Whole { item, nth, call_at: answer.call, entry, cost, is_edited })
     })
+}
+
+/// Whether something holds for one of the results that passes may change now, by their items.
+pub(super) fn any_free<'v, 'a>(view: &'v View<'a>, holds: impl Fn(&Whole<'v, 'a>) -> bool) -> bool {
+    (view.cut..view.items().len()).any(|nth| whole_in(view, nth).any(|it| holds(&it)))
 }
 
 /// Puts results in groups of which one may stand for another: traces of a run can leave the page together, so nothing
@@ -81,11 +91,6 @@ impl<'a> Whole<'_, 'a> {
         (entry.lane == Lane::Trace).then(|| entry.run.as_ref())
     }
 
-    /// How many acknowledged calls have had it in view.
-    pub(super) fn age(&self, request: &Request<'_>) -> u64 {
-        request.reader.age(self.entry.seq)
-    }
-
     /// Whether the model has seen it, and nothing speaks against a change.
     pub(super) fn may_change(&self, request: &Request<'_>) -> bool {
         self.item.keep().is_none() && request.reader.has_seen(self.entry.seq) && !self.is_touched(request)
@@ -104,18 +109,56 @@ impl<'a> Whole<'_, 'a> {
     /// Returns the edit that puts a stub in its place, if that is really less.
     pub(super) fn stub(&self, why: Stub, view: &View<'_>) -> Option<Edit> {
         let (at, before) = (self.at(), self.cost);
-        let (chars, tool) = (self.entry.result_chars(), tool_name(&self.call().name));
-        let mut text = format!("[{tool} result, {chars} characters: {}; recto_expand {at}]", why.what);
+        let mut text = String::with_capacity(STUB_BYTES);
         if why.head > 0 {
             let whole = result_text(self.result());
             let end = whole.char_indices().nth(why.head)?.0;
-            text = format!("{}\n{text}", &whole[..end]);
+            text.push_str(&whole[..end]);
+            text.push('\n');
         }
+        self.write_stub(&why.what, &mut text);
         let after = view.count(&text);
         let change = Change::Replace { at, text: text.into() };
         let edit = Edit { change, by: why.by, why: why.why, before, after, due: why.due };
         (after < before).then_some(edit)
     }
+
+    /// Returns what such a stub would save, if anything; `text` is only where it is written.
+    pub(super) fn saved(&self, what: &What, view: &View<'_>, text: &mut String) -> Option<Tokens> {
+        text.clear();
+        self.write_stub(what, text);
+        let after = view.count(text);
+        (after < self.cost).then(|| self.cost - after)
+    }
+
+    fn write_stub(&self, what: &What, text: &mut String) {
+        text.push('[');
+        text.push_str(&tool_name(&self.call().name));
+        text.push_str(" result, ");
+        write_number(self.entry.result_chars() as u64, text);
+        text.push_str(" characters: ");
+        text.push_str(what.0);
+        if let Some((at, words)) = what.1 {
+            write_handle(at, text);
+            text.push_str(words);
+        }
+        text.push_str("; recto_expand ");
+        write_handle(self.entry.seq, text);
+        text.push(']');
+    }
+}
+
+/// Writes what [`PartAt`] is displayed as, for the first part of an entry. Plans that wait do this so often that it shows.
+fn write_handle(seq: Seq, text: &mut String) {
+    text.push('m');
+    write_number(seq.0, text);
+}
+
+fn write_number(number: u64, text: &mut String) {
+    if number >= 10 {
+        write_number(number / 10, text);
+    }
+    text.push((b'0' + (number % 10) as u8) as char);
 }
 
 /// Why a stub is to stand in a result's place.
@@ -129,15 +172,8 @@ pub(super) struct Stub {
     pub(super) due: Option<Turn>,
 }
 
-/// What has become of a result: words, and around them the other result that they speak of, if they speak of one.
-pub(super) struct What(pub(super) &'static str, pub(super) Option<(PartAt, &'static str)>);
-
-impl fmt::Display for What {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.0)?;
-        self.1.map_or(Ok(()), |(at, words)| write!(f, "{at}{words}"))
-    }
-}
+/// What has become of a result: words, and between them the other result that they speak of, if they speak of one.
+pub(super) struct What(pub(super) &'static str, pub(super) Option<(Seq, &'static str)>);
 
 /// A tool's name, without anything that could be taken for the end of a stub.
 pub(super) fn tool_name(name: &str) -> Cow<'_, str> {

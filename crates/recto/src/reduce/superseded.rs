@@ -8,11 +8,11 @@
 //! Which tools read, write and run is told by [`tool_use`](crate::tool_use), the policy's own `rules` first. It must not
 //! run where the model compares several runs of the same command.
 
-use super::Reduce;
-use super::stub::{MINIMUM, Stub, What, Whole, by_run, whole, whole_from};
-use crate::digest::Digest;
-use crate::edit::{Edit, PartAt, Reason};
-use crate::entry::{Piece, Text};
+use super::{Candidate, Reduce};
+use super::stub::{MINIMUM, Stub, What, Whole, any_free, by_run, whole};
+use crate::digest::DigestMap;
+use crate::edit::{Edit, Reason, Turn};
+use crate::entry::{Piece, Seq, Text};
 use crate::error::Error;
 use crate::policy::Pass;
 use crate::request::Request;
@@ -50,13 +50,8 @@ impl Reduce for Superseded {
     }
 
     fn propose(&self, view: &View<'_>, request: &Request<'_>) -> Vec<Edit> {
-        // Where nothing may give way, nobody need know what came later.
-        if !whole_from(view, view.cut).any(|it| self.may_give_way(&it, view, request)) {
-            return Vec::new();
-        }
-        let mut results: Vec<Whole<'_, '_>> = whole(view).collect();
-        let groups = by_run(&mut results);
-        let mut edits: Vec<Edit> = groups.flat_map(|results| self.outdated(results, view, request)).collect();
+        let found = self.found(view, request).into_iter();
+        let mut edits: Vec<Edit> = found.filter_map(|(it, by)| it.stub(by.stub(request), view)).collect();
         edits.sort_by_key(|edit| edit.change.seq());
         edits
     }
@@ -77,8 +72,35 @@ impl Superseded {
         it.cost >= self.minimum && view.may_change(it.nth, it.entry.seq) && it.may_change(request)
     }
 
-    fn outdated(&self, results: &mut [Whole<'_, '_>], view: &View<'_>, request: &Request<'_>) -> Vec<Edit> {
-        let (mut later, mut edits) = (Later::default(), Vec::new());
+    /// What it could propose, without the texts: plans ask at every call, and nearly all of them wait.
+    pub(crate) fn candidates(&self, view: &View<'_>, request: &Request<'_>) -> Vec<Candidate> {
+        let mut text = String::new();
+        let found = self.found(view, request).into_iter().filter(|(it, _)| !it.is_edited).filter_map(|(it, by)| {
+            let saves = it.saved(&by.what(), view, &mut text)?;
+            Some(Candidate { seq: it.entry.seq, saves, due: by.due(request) })
+        });
+        let mut candidates: Vec<Candidate> = found.collect();
+        candidates.sort_by_key(|it| it.seq);
+        candidates
+    }
+
+    /// The results that are out of date, each with the call that makes it so.
+    fn found<'v, 'a>(&self, view: &'v View<'a>, request: &Request<'_>) -> Vec<(Whole<'v, 'a>, LaterCall)> {
+        // Where nothing may give way, nobody need know what came later.
+        if !any_free(view, |it| self.may_give_way(it, view, request)) {
+            return Vec::new();
+        }
+        let mut results = whole(view);
+        by_run(&mut results).flat_map(|results| self.outdated(results, view, request)).collect()
+    }
+
+    fn outdated<'v, 'a>(
+        &self,
+        results: &mut [Whole<'v, 'a>],
+        view: &View<'_>,
+        request: &Request<'_>,
+    ) -> Vec<(Whole<'v, 'a>, LaterCall)> {
+        let (mut later, mut found) = (Later::default(), Vec::new());
         results.sort_by_key(|it| it.entry.seq);
         // What lies before everything that may change has nothing to say.
         let from = results.iter().position(|it| self.may_give_way(it, view, request)).unwrap_or(results.len());
@@ -93,13 +115,13 @@ impl Superseded {
                 && self.may_give_way(it, view, request)
                 && let Some(by) = later.than(only, has_failed)
             {
-                edits.extend(it.stub(by.stub(request), view));
+                found.push((*it, by));
             }
             if request.reader.has_seen(it.entry.seq) {
                 does.iter().for_each(|does| self.note(does, it, has_failed, &mut later));
             }
         }
-        edits
+        found
     }
 
     /// Keeps in mind what a call does, if an earlier result can give way to it.
@@ -108,7 +130,7 @@ impl Superseded {
             (Deed::Read, None) if does.is_whole => longest_read(of),
             (_, range) => range,
         };
-        let call = LaterCall { at: of.at(), deed: does.deed, range, has_failed };
+        let call = LaterCall { at: of.entry.seq, deed: does.deed, range, has_failed };
         let counts = match does.deed {
             Deed::Read => does.is_whole || range.is_some(),
             Deed::Write => does.is_whole && !has_failed,
@@ -156,13 +178,13 @@ fn longest_read(of: &Whole<'_, '_>) -> Option<(u32, u32)> {
 #[derive(Default)]
 struct Later {
     about: HashMap<Text, Vec<LaterCall>>,
-    same: HashMap<Digest, Vec<LaterCall>>,
+    same: DigestMap<Vec<LaterCall>>,
 }
 
 /// A call whose result an earlier one may give way to.
 #[derive(Clone, Copy)]
 struct LaterCall {
-    at: PartAt,
+    at: Seq,
     deed: Deed,
     range: Option<(u32, u32)>,
     has_failed: bool,
@@ -191,16 +213,23 @@ impl LaterCall {
         }
     }
 
-    fn stub(&self, request: &Request<'_>) -> Stub {
-        let at = self.at;
+    /// The call from which on an earlier result could have given way to it.
+    fn due(&self, request: &Request<'_>) -> Turn {
+        request.reader.turn_at_age(self.at, 1)
+    }
+
+    fn what(&self) -> What {
         let what = match self.deed {
             Deed::Read => "read again, see ",
             Deed::Write => "the file was written anew, see ",
             Deed::Edit => "the file was edited since, see ",
             Deed::Search | Deed::Run | Deed::Other => "done again, see ",
         };
-        let what = What(what, Some((at, " below")));
-        let due = Some(request.reader.turn_at_age(at.seq, 1));
-        Stub { by: NAME.into(), why: Reason::Superseded { by: at.seq }, what, head: 0, due }
+        What(what, Some((self.at, " below")))
+    }
+
+    fn stub(&self, request: &Request<'_>) -> Stub {
+        let (why, due) = (Reason::Superseded { by: self.at }, Some(self.due(request)));
+        Stub { by: NAME.into(), why, what: self.what(), head: 0, due }
     }
 }
