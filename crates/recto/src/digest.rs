@@ -112,7 +112,8 @@ impl Hasher {
 
     pub(crate) fn digests(&mut self, digests: impl Iterator<Item = Digest>) {
         // All at once: the hash works by blocks of several.
-        let bytes: Vec<u8> = digests.flat_map(|digest| digest.0).collect();
+        let mut bytes = Vec::with_capacity(digests.size_hint().0 * 16);
+        digests.for_each(|digest| bytes.extend_from_slice(&digest.0));
         self.0.update(&bytes);
     }
 

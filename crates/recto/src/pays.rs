@@ -158,8 +158,8 @@ impl<'a> Cached<'a> {
         }
     }
 
-    /// Returns where the page may be changed now, given what could go.
-    pub(crate) fn moment(&self, candidates: &[Candidate], must_fit: bool) -> Moment {
+    /// Returns where the page may be changed now, given what could go; that is asked for only where it counts.
+    pub(crate) fn moment(&self, foreseen: impl FnOnce() -> Vec<Candidate>, must_fit: bool) -> Moment {
         let (patience, reader) = (self.request.policy.patience, self.request.reader);
         let at = |from, why| Moment { why, ..Moment::from(from) };
         // What the provider holds can't be changed, unless it is told everything again.
@@ -171,8 +171,12 @@ impl<'a> Cached<'a> {
         }
         // One batch a call: planning again on its own result plans nothing.
         let is_done = reader.cuts().last().is_some_and(|cut| cut.turn == reader.turn());
-        let placed = self.placed(candidates);
-        let Some(best) = self.best(&placed).filter(|_| !is_done) else { return self.unpaid() };
+        let holds_nothing = self.session.is_none() && self.end == 0;
+        if is_done || holds_nothing {
+            return self.unpaid();
+        }
+        let placed = self.placed(&foreseen());
+        let Some(best) = self.best(&placed) else { return self.unpaid() };
         if self.cost >= patience.start {
             if self.is_cold {
                 return at(0, Some(Reason::CacheIsCold));

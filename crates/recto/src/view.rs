@@ -13,7 +13,7 @@ use crate::entry::{Entry, Part, Role, Seq, Span, Status, Text};
 use crate::item::{Changed, Item, Kind};
 use crate::page::Page;
 use crate::policy::{AuthorRule, StatusRule};
-use crate::reader::Decided;
+use crate::reader::{Decided, TextCost};
 use crate::receipt::{FateRow, Warning};
 use crate::redact::Screen;
 use crate::request::Request;
@@ -23,6 +23,7 @@ use crate::target::Target;
 use crate::tokens::{Count, Tokens};
 use std::borrow::Cow;
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use expanded::{Expanded, Later};
 pub(crate) use read::{Shelf, Window, below};
@@ -81,7 +82,7 @@ impl<'a> View<'a> {
         let window = read::window(request, decided, bound);
         let shelved = window.before.iter().chain(&window.after).flat_map(|shelf| &shelf.entries);
         let named: Vec<Seq> = window.named.iter().chain(shelved).map(|entry| entry.seq).collect();
-        let edits: Vec<&Edit> = decided.edits(window.start, &named).collect();
+        let edits: Vec<(&Edit, Option<&TextCost>)> = decided.edits(window.start, &named).collect();
         let too_many = window.too_many.clone();
         let mut view = join::join(window, request, decided, purpose);
         view.warnings.extend(too_many.into_iter().map(|what| Warning::TooMany { what: what.into() }));
@@ -91,7 +92,7 @@ impl<'a> View<'a> {
         view.tell(request);
         view.hide_empty();
         view.mark(request);
-        view.apply(edits);
+        view.apply_counted(edits);
         view.fold();
         if let Some(floor) = view.window.floor {
             let late = decided.pins().filter(|span| span.last < floor.at);
@@ -191,12 +192,12 @@ impl<'a> View<'a> {
 
     fn select(&mut self, request: &Request<'_>) {
         for item in self.items.iter_mut().filter(|item| item.hidden.is_none()) {
-            let own = request.policy.own_selects().iter().map(|pass| &**pass);
-            let mut passes = select::ALL.iter().copied().chain(own);
-            item.hidden = passes.find_map(|pass| {
+            let excludes = |pass: &dyn select::Select| {
                 let why = pass.excludes(item, request)?;
                 Some((pass.name().to_string().into(), why))
-            });
+            };
+            let own = || request.policy.own_selects().iter().find_map(|pass| excludes(&**pass));
+            item.hidden = select::ALL.iter().find_map(|pass| excludes(*pass)).or_else(own);
         }
     }
 
@@ -292,14 +293,29 @@ impl<'a> View<'a> {
         }
     }
 
+    /// What a text in the place of another costs; what a decision says was counted when it was first shown.
+    fn cost_of(&self, text: &Text, said: &Text, known: Option<&TextCost>) -> Tokens {
+        match known.filter(|_| Arc::ptr_eq(text, said)) {
+            Some(known) => known.of(text, self.counter),
+            None => self.counter.count(text),
+        }
+    }
+
     /// Applies edits, in order; what a later expansion undoes is passed over. One that would break an item is skipped
     /// and named.
     pub(crate) fn apply<'e>(&mut self, edits: impl IntoIterator<Item = &'e Edit>) {
-        let edits: Vec<&Edit> = edits.into_iter().collect();
-        let expanded = Expanded::among(&edits);
+        self.apply_counted(edits.into_iter().map(|edit| (edit, None)).collect());
+    }
+
+    /// The same with edits whose texts may have been counted before.
+    fn apply_counted(&mut self, edits: Vec<(&Edit, Option<&TextCost>)>) {
+        if edits.is_empty() {
+            return;
+        }
+        let expanded = Expanded::among(edits.iter().map(|(edit, _)| *edit));
         let mut floor = self.window.floor.map(|floor| floor.at);
         let mut places: Option<Places> = None;
-        for (nth, edit) in edits.into_iter().enumerate() {
+        for (nth, (edit, known)) in edits.into_iter().enumerate() {
             match &edit.change {
                 Change::Hide(span) => self.hide(*span, edit, &expanded.after(nth)),
                 Change::Replace { at, .. } | Change::Omit(at) if expanded.after(nth).any_of(*at) => {}
@@ -307,9 +323,14 @@ impl<'a> View<'a> {
                 Change::Replace { at, .. } | Change::Omit(at)
                     if matches!(edit.why, Reason::Summarized { .. }) && floor.is_none_or(|floor| at.seq >= floor) => {}
                 Change::Replace { at, .. } | Change::Omit(at) => {
-                    let text =
-                        if let Change::Replace { text, .. } = &edit.change { Some(self.seen(text)) } else { None };
-                    let cost = text.as_ref().map_or(Tokens(0), |text| self.counter.count(text));
+                    let (text, cost) = match &edit.change {
+                        Change::Replace { text: said, .. } => {
+                            let text = self.seen(said);
+                            let cost = self.cost_of(&text, said, known);
+                            (Some(text), cost)
+                        }
+                        _ => (None, Tokens(0)),
+                    };
                     let (by, why) = (edit.by.clone(), edit.why.clone());
                     let changed = Changed { text, cost, by, why, is_edit: true };
                     let places = places.get_or_insert_with(|| self.places());
@@ -321,9 +342,9 @@ impl<'a> View<'a> {
                     let places = places.get_or_insert_with(|| self.places());
                     let Some(place) = places.get(at.seq) else { continue };
                     let part = PartAt { seq: at.seq, part: at.part.unwrap_or_default() };
-                    if let Some(text) = text.as_ref().filter(|_| !expanded.after(nth).any_of(part)) {
-                        let text = self.seen(text);
-                        let (cost, text) = (self.counter.count(&text), Some(text));
+                    if let Some(said) = text.as_ref().filter(|_| !expanded.after(nth).any_of(part)) {
+                        let text = self.seen(said);
+                        let (cost, text) = (self.cost_of(&text, said, known), Some(text));
                         let (by, why) = (edit.by.clone(), edit.why.clone());
                         // Not an edit: once its time is over, the part may be reduced as if it stood there whole.
                         self.replace(part, place, Changed { text, cost, by, why, is_edit: false });

@@ -6,7 +6,7 @@ use crate::item::{Answer, Changed, Item, Kind, as_result, result_text};
 use crate::log::Counted;
 use crate::reader::Decided;
 use crate::request::Request;
-use crate::tokens::Tokens;
+use crate::tokens::{Tokenizer, Tokens};
 use crate::view::View;
 use std::borrow::Cow;
 
@@ -14,6 +14,8 @@ use std::borrow::Cow;
 pub(super) const MINIMUM: Tokens = Tokens(32);
 /// How much of a tool's name a stub tells, in characters.
 const NAME_CHARS_MAX: usize = 40;
+/// Among how many shapes of stubs one is looked for.
+const SHAPES_MAX: usize = 16;
 /// How long a stub is, about, in bytes.
 const STUB_BYTES: usize = 96;
 
@@ -123,14 +125,6 @@ impl<'a> Whole<'_, 'a> {
         (after < before).then_some(edit)
     }
 
-    /// Returns what such a stub would save, if anything; `text` is only where it is written.
-    pub(super) fn saved(&self, what: &What, view: &View<'_>, text: &mut String) -> Option<Tokens> {
-        text.clear();
-        self.write_stub(what, text);
-        let after = view.count(text);
-        (after < self.cost).then(|| self.cost - after)
-    }
-
     fn write_stub(&self, what: &What, text: &mut String) {
         text.push('[');
         text.push_str(&tool_name(&self.call().name));
@@ -145,6 +139,45 @@ impl<'a> Whole<'_, 'a> {
         text.push_str("; recto_expand ");
         write_handle(self.entry.seq, text);
         text.push(']');
+    }
+}
+
+/// What stubs would cost that nobody has written: most differ only in their numbers.
+pub(super) struct StubCosts<'v, 'a> {
+    view: &'v View<'a>,
+    /// Whether numbers of as many digits cost the same: in these vocabularies three digits are one token.
+    is_by_digits: bool,
+    known: Vec<(Shape<'a>, Tokens)>,
+    text: String,
+}
+
+/// What a stub says, with the lengths of its numbers: of the result's size, of the other's handle, of its own.
+type Shape<'a> = (&'a str, &'static str, [u32; 3]);
+
+impl<'v, 'a> StubCosts<'v, 'a> {
+    pub(super) fn of(view: &'v View<'a>) -> StubCosts<'v, 'a> {
+        let exact = [Tokenizer::O200k, Tokenizer::Cl100k];
+        let is_by_digits = exact.iter().any(|it| it.as_str() == view.counter.name());
+        StubCosts { view, is_by_digits, known: Vec::new(), text: String::with_capacity(STUB_BYTES) }
+    }
+
+    /// Returns what a stub in a result's place would save, if anything.
+    pub(super) fn saved(&mut self, it: &Whole<'_, 'a>, what: &What) -> Option<Tokens> {
+        let digits = |number: u64| number.checked_ilog10().unwrap_or_default();
+        let other = what.1.map_or(0, |(at, _)| digits(at.0));
+        let lengths = [digits(it.entry.result_chars() as u64), other, digits(it.entry.seq.0)];
+        let shape = (&*it.call().name, what.0, lengths);
+        let known = self.known.iter().find(|(known, _)| self.is_by_digits && *known == shape);
+        let after = known.map(|(_, cost)| *cost).unwrap_or_else(|| {
+            self.text.clear();
+            it.write_stub(what, &mut self.text);
+            let cost = self.view.count(&self.text);
+            if self.known.len() < SHAPES_MAX {
+                self.known.push((shape, cost));
+            }
+            cost
+        });
+        (after < it.cost).then(|| it.cost - after)
     }
 }
 
@@ -183,4 +216,43 @@ pub(super) fn tool_name(name: &str) -> Cow<'_, str> {
     }
     let plain: String = name.chars().filter(|letter| is_plain(*letter)).take(NAME_CHARS_MAX).collect();
     if plain.is_empty() { "tool".into() } else { plain.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tokens::Count;
+
+    #[test]
+    fn numbers_of_as_many_digits_cost_the_same() {
+        for tokenizer in [Tokenizer::O200k, Tokenizer::Cl100k] {
+            let cost = |chars: u64, other: u64, own: u64| {
+                let mut text = String::from("[read_file result, ");
+                write_number(chars, &mut text);
+                text.push_str(" characters: read again, see ");
+                write_handle(Seq(other), &mut text);
+                text.push_str(" below; recto_expand ");
+                write_handle(Seq(own), &mut text);
+                text.push(']');
+                tokenizer.count(&text)
+            };
+            for number in 0..1_000_u64 {
+                let least = 10_u64.pow(number.checked_ilog10().unwrap_or_default());
+                assert_eq!(tokenizer.count(&number.to_string()), Tokens(1), "{number}");
+                assert_eq!(cost(number, 7, 7), cost(least, 7, 7), "{number}");
+                assert_eq!(cost(7, number, 7), cost(7, least, 7), "{number}");
+                assert_eq!(cost(7, 7, number), cost(7, 7, least), "{number}");
+                assert_eq!(cost(1_000 + number, 10_000 + number, 100_000 + number), cost(1_000, 10_000, 100_000));
+            }
+        }
+    }
+
+    #[test]
+    fn a_handle_is_written_as_it_is_displayed() {
+        for seq in [0, 9, 10, 123_456, u64::MAX].map(Seq) {
+            let mut text = String::new();
+            write_handle(seq, &mut text);
+            assert_eq!(text, PartAt { seq, part: 0 }.to_string());
+        }
+    }
 }

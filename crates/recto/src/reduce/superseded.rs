@@ -9,7 +9,7 @@
 //! run where the model compares several runs of the same command.
 
 use super::{Candidate, Reduce};
-use super::stub::{MINIMUM, Stub, What, Whole, any_free, by_run, whole};
+use super::stub::{MINIMUM, Stub, StubCosts, What, Whole, any_free, by_run, whole};
 use crate::digest::DigestMap;
 use crate::edit::{Edit, Reason, Turn};
 use crate::entry::{Piece, Seq, Text};
@@ -74,9 +74,9 @@ impl Superseded {
 
     /// What it could propose, without the texts: plans ask at every call, and nearly all of them wait.
     pub(crate) fn candidates(&self, view: &View<'_>, request: &Request<'_>) -> Vec<Candidate> {
-        let mut text = String::new();
+        let mut costs = StubCosts::of(view);
         let found = self.found(view, request).into_iter().filter(|(it, _)| !it.is_edited).filter_map(|(it, by)| {
-            let saves = it.saved(&by.what(), view, &mut text)?;
+            let saves = costs.saved(&it, &by.what())?;
             Some(Candidate { seq: it.entry.seq, saves, due: by.due(request) })
         });
         let mut candidates: Vec<Candidate> = found.collect();

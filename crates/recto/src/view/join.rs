@@ -94,6 +94,7 @@ impl<'a> Join<'a, '_> {
 
     fn step(&mut self, entry: &'a Counted) {
         let mut item = Item::new(entry, Kind::Step);
+        item.answers.reserve_exact(entry.shown().iter().filter(|part| matches!(part, Part::Call(_))).count());
         for (at, part) in entry.shown().iter().enumerate() {
             if let Part::Call(_) = part {
                 item.answers.push(Answer { call: at, result: None, changed: None });
