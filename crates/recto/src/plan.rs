@@ -120,7 +120,7 @@ fn plan_within<'a>(
         let proposed = pass.propose(&view, request);
         wants.extend(pass.wants(&view, request));
         if !proposed.is_empty() {
-            view.apply(&proposed);
+            view.apply(proposed.iter().map(|edit| (edit, pass.known_cost(edit))));
             edits.extend(proposed);
         }
     }

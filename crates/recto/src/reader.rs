@@ -9,6 +9,7 @@ use crate::error::Error;
 use crate::pays::Made;
 use crate::receipt::Ticket;
 use crate::tokens::{Count, Tokens};
+use crate::view::Known;
 pub use partial::{Came, KnownReader, MissingReader};
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -306,7 +307,7 @@ impl<'a> Decided<'a> {
     }
 
     /// The edits that speak of entries from a place up, or of one of the entries named.
-    pub(crate) fn edits(&self, from: Seq, named: &[Seq]) -> impl Iterator<Item = (&'a Edit, Option<&'a TextCost>)> {
+    pub(crate) fn edits(&self, from: Seq, named: &[Seq]) -> impl Iterator<Item = (&'a Edit, Known<'a>)> {
         self.reader.needs_from(from);
         let within = self.reader.by_seq.range(from..);
         let below = named.iter().filter(move |&&seq| seq < from).filter_map(|seq| {
@@ -317,8 +318,8 @@ impl<'a> Decided<'a> {
         let mut at: Vec<usize> = spoken.chain(self.reader.pins.iter().copied()).collect();
         at.sort_unstable();
         let recorded = at.into_iter().map(|at| (&self.reader.decisions[at], &self.reader.costs[at]));
-        let recorded = recorded.filter(|(it, _)| it.reverted.is_none()).map(|(it, cost)| (&it.edit, Some(cost)));
-        recorded.chain(self.more.iter().map(|edit| (edit, None)))
+        let recorded = recorded.filter(|(it, _)| it.reverted.is_none()).map(|(it, cost)| (&it.edit, Known::Once(cost)));
+        recorded.chain(self.more.iter().map(|edit| (edit, Known::No)))
     }
 
     /// Whether a part is not to be reduced: it was since it was last expanded, also if that was taken back, or what was

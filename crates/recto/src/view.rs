@@ -82,7 +82,7 @@ impl<'a> View<'a> {
         let window = read::window(request, decided, bound);
         let shelved = window.before.iter().chain(&window.after).flat_map(|shelf| &shelf.entries);
         let named: Vec<Seq> = window.named.iter().chain(shelved).map(|entry| entry.seq).collect();
-        let edits: Vec<(&Edit, Option<&TextCost>)> = decided.edits(window.start, &named).collect();
+        let edits: Vec<(&Edit, Known<'_>)> = decided.edits(window.start, &named).collect();
         let too_many = window.too_many.clone();
         let mut view = join::join(window, request, decided, purpose);
         view.warnings.extend(too_many.into_iter().map(|what| Warning::TooMany { what: what.into() }));
@@ -92,7 +92,7 @@ impl<'a> View<'a> {
         view.tell(request);
         view.hide_empty();
         view.mark(request);
-        view.apply_counted(edits);
+        view.apply(edits);
         view.fold();
         if let Some(floor) = view.window.floor {
             let late = decided.pins().filter(|span| span.last < floor.at);
@@ -294,21 +294,18 @@ impl<'a> View<'a> {
     }
 
     /// What a text in the place of another costs; what a decision says was counted when it was first shown.
-    fn cost_of(&self, text: &Text, said: &Text, known: Option<&TextCost>) -> Tokens {
-        match known.filter(|_| Arc::ptr_eq(text, said)) {
-            Some(known) => known.of(text, self.counter),
-            None => self.counter.count(text),
+    fn cost_of(&self, text: &Text, said: &Text, known: Known<'_>) -> Tokens {
+        match known {
+            Known::Once(cost) if Arc::ptr_eq(text, said) => cost.of(text, self.counter),
+            Known::AsTold(cost) if Arc::ptr_eq(text, said) => cost,
+            _ => self.counter.count(text),
         }
     }
 
     /// Applies edits, in order; what a later expansion undoes is passed over. One that would break an item is skipped
     /// and named.
-    pub(crate) fn apply<'e>(&mut self, edits: impl IntoIterator<Item = &'e Edit>) {
-        self.apply_counted(edits.into_iter().map(|edit| (edit, None)).collect());
-    }
-
-    /// The same with edits whose texts may have been counted before.
-    fn apply_counted(&mut self, edits: Vec<(&Edit, Option<&TextCost>)>) {
+    pub(crate) fn apply<'e>(&mut self, edits: impl IntoIterator<Item = (&'e Edit, Known<'e>)>) {
+        let edits: Vec<(&Edit, Known<'_>)> = edits.into_iter().collect();
         if edits.is_empty() {
             return;
         }
@@ -493,6 +490,17 @@ impl<'a> View<'a> {
         places.sort_by_key(|(seq, _)| *seq);
         Places(places)
     }
+}
+
+/// What is known of the cost of an edit's text.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Known<'e> {
+    /// Nothing.
+    No,
+    /// It is counted once.
+    Once(&'e TextCost),
+    /// It was just counted.
+    AsTold(Tokens),
 }
 
 /// Where each entry of a view stands.

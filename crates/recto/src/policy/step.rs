@@ -12,7 +12,7 @@ use crate::reduce::{
 };
 use crate::request::Request;
 use crate::tokens::Tokens;
-use crate::view::View;
+use crate::view::{Known, View};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -225,6 +225,16 @@ impl Step {
         matches!(self.pass, Pass::FitWindow(_) | Pass::TokenLimit(_) | Pass::Recent(_))
     }
 
+    /// What is known of the cost of a text that it proposes: these have counted all of it, and say so.
+    pub(crate) fn known_cost<'e>(&self, edit: &Edit) -> Known<'e> {
+        match self.pass {
+            Pass::Identical(_) | Pass::Superseded(_) | Pass::Similar(_) | Pass::Irrelevant(_) => {
+                Known::AsTold(edit.after)
+            }
+            _ => Known::No,
+        }
+    }
+
     /// Whether it puts a note in the place of exchanges. All of its edits are made, or none.
     pub(crate) fn folds(&self) -> bool {
         matches!(self.pass, Pass::Fold(_))
@@ -299,7 +309,9 @@ impl Step {
                 let may_change = !is_held_back || place.is_some_and(|(item, _)| view.may_change(item, seq));
                 // What one pass has made is not what the next one saw: each part is edited once.
                 let is_edited = match &edit.change {
-                    Change::Replace { at, .. } | Change::Omit(at) => place.is_some_and(|it| view.is_edited(at.part, it)),
+                    Change::Replace { at, .. } | Change::Omit(at) => {
+                        place.is_some_and(|it| view.is_edited(at.part, it))
+                    }
                     _ => false,
                 };
                 may_change && !is_edited

@@ -105,7 +105,8 @@ fn pointers(group: &[Whole<'_, '_>], reach: &Reach<'_>, view: &View<'_>, request
             None => whole.push(it),
         }
     }
-    let Some((newest, earlier)) = whole.split_last().filter(|(newest, _)| request.reader.has_seen(newest.entry.seq)) else {
+    let Some((newest, earlier)) = whole.split_last().filter(|(newest, _)| request.reader.has_seen(newest.entry.seq))
+    else {
         return edits;
     };
     let (of, due) = (newest.entry.seq, request.reader.turn_at_age(newest.entry.seq, 1));

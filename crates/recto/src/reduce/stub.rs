@@ -110,19 +110,7 @@ impl<'a> Whole<'_, 'a> {
 
     /// Returns the edit that puts a stub in its place, if that is really less.
     pub(super) fn stub(&self, why: Stub, view: &View<'_>) -> Option<Edit> {
-        let (at, before) = (self.at(), self.cost);
-        let mut text = String::with_capacity(STUB_BYTES);
-        if why.head > 0 {
-            let whole = result_text(self.result());
-            let end = whole.char_indices().nth(why.head)?.0;
-            text.push_str(&whole[..end]);
-            text.push('\n');
-        }
-        self.write_stub(&why.what, &mut text);
-        let after = view.count(&text);
-        let change = Change::Replace { at, text: text.into() };
-        let edit = Edit { change, by: why.by, why: why.why, before, after, due: why.due };
-        (after < before).then_some(edit)
+        StubCosts::of(view).stub(self, why)
     }
 
     fn write_stub(&self, what: &What, text: &mut String) {
@@ -142,7 +130,7 @@ impl<'a> Whole<'_, 'a> {
     }
 }
 
-/// What stubs would cost that nobody has written: most differ only in their numbers.
+/// What stubs cost: most differ only in their numbers, so few need be counted.
 pub(super) struct StubCosts<'v, 'a> {
     view: &'v View<'a>,
     /// Whether numbers of as many digits cost the same: in these vocabularies three digits are one token.
@@ -151,24 +139,47 @@ pub(super) struct StubCosts<'v, 'a> {
     text: String,
 }
 
-/// What a stub says, with the lengths of its numbers: of the result's size, of the other's handle, of its own.
-type Shape<'a> = (&'a str, &'static str, [u32; 3]);
+/// A tool, what a stub says before and behind the other's handle, and how long its numbers are: the result's size, the
+/// other's handle, its own.
+type Shape<'a> = (&'a str, &'static str, &'static str, [u32; 3]);
 
 impl<'v, 'a> StubCosts<'v, 'a> {
     pub(super) fn of(view: &'v View<'a>) -> StubCosts<'v, 'a> {
         let exact = [Tokenizer::O200k, Tokenizer::Cl100k];
         let is_by_digits = exact.iter().any(|it| it.as_str() == view.counter.name());
-        StubCosts { view, is_by_digits, known: Vec::new(), text: String::with_capacity(STUB_BYTES) }
+        StubCosts { view, is_by_digits, known: Vec::new(), text: String::new() }
+    }
+
+    /// Returns the edit that puts a stub in a result's place, if that is really less.
+    pub(super) fn stub(&mut self, it: &Whole<'_, 'a>, why: Stub) -> Option<Edit> {
+        let (at, before) = (it.at(), it.cost);
+        let mut text = String::with_capacity(STUB_BYTES);
+        if why.head > 0 {
+            let whole = result_text(it.result());
+            let end = whole.char_indices().nth(why.head)?.0;
+            text.push_str(&whole[..end]);
+            text.push('\n');
+        }
+        it.write_stub(&why.what, &mut text);
+        let after = if why.head > 0 { self.view.count(&text) } else { self.cost(it, &why.what) };
+        let change = Change::Replace { at, text: text.into() };
+        let edit = Edit { change, by: why.by, why: why.why, before, after, due: why.due };
+        (after < before).then_some(edit)
     }
 
     /// Returns what a stub in a result's place would save, if anything.
     pub(super) fn saved(&mut self, it: &Whole<'_, 'a>, what: &What) -> Option<Tokens> {
+        let after = self.cost(it, what);
+        (after < it.cost).then(|| it.cost - after)
+    }
+
+    fn cost(&mut self, it: &Whole<'_, 'a>, what: &What) -> Tokens {
         let digits = |number: u64| number.checked_ilog10().unwrap_or_default();
-        let other = what.1.map_or(0, |(at, _)| digits(at.0));
+        let (other, behind) = what.1.map_or((0, ""), |(at, words)| (digits(at.0), words));
         let lengths = [digits(it.entry.result_chars() as u64), other, digits(it.entry.seq.0)];
-        let shape = (&*it.call().name, what.0, lengths);
+        let shape = (&*it.call().name, what.0, behind, lengths);
         let known = self.known.iter().find(|(known, _)| self.is_by_digits && *known == shape);
-        let after = known.map(|(_, cost)| *cost).unwrap_or_else(|| {
+        known.map(|(_, cost)| *cost).unwrap_or_else(|| {
             self.text.clear();
             it.write_stub(what, &mut self.text);
             let cost = self.view.count(&self.text);
@@ -176,8 +187,7 @@ impl<'v, 'a> StubCosts<'v, 'a> {
                 self.known.push((shape, cost));
             }
             cost
-        });
-        (after < it.cost).then(|| it.cost - after)
+        })
     }
 }
 

@@ -8,8 +8,8 @@
 //! Which tools read, write and run is told by [`tool_use`](crate::tool_use), the policy's own `rules` first. It must not
 //! run where the model compares several runs of the same command.
 
-use super::{Candidate, Reduce};
 use super::stub::{MINIMUM, Stub, StubCosts, What, Whole, any_free, by_run, whole};
+use super::{Candidate, Reduce};
 use crate::digest::DigestMap;
 use crate::edit::{Edit, Reason, Turn};
 use crate::entry::{Piece, Seq, Text};
@@ -50,8 +50,9 @@ impl Reduce for Superseded {
     }
 
     fn propose(&self, view: &View<'_>, request: &Request<'_>) -> Vec<Edit> {
+        let mut costs = StubCosts::of(view);
         let found = self.found(view, request).into_iter();
-        let mut edits: Vec<Edit> = found.filter_map(|(it, by)| it.stub(by.stub(request), view)).collect();
+        let mut edits: Vec<Edit> = found.filter_map(|(it, by)| costs.stub(&it, by.stub(request))).collect();
         edits.sort_by_key(|edit| edit.change.seq());
         edits
     }

@@ -72,12 +72,17 @@ pub(super) fn join<'a>(window: Window<'a>, request: &Request<'a>, decided: Decid
         turn: request.reader.turn(),
         screen: None,
     };
+    let window = &view.window;
+    let mut entries: Vec<&Counted> = Vec::with_capacity(window.named.len() + window.entries.len());
+    let shelve = |shelf: &Shelf<'a>, entries: &mut Vec<&'a Counted>| entries.extend_from_slice(&shelf.entries);
+    window.before.iter().for_each(|shelf| shelve(shelf, &mut entries));
+    entries.extend_from_slice(&window.named);
+    entries.extend_from_slice(&window.entries);
+    window.after.iter().for_each(|shelf| shelve(shelf, &mut entries));
     let mut join = Join { view, decided, purpose, calls: Calls::default(), notes: HashMap::new(), request };
-    let window = &join.view.window;
-    let shelved = |shelves: &[Shelf<'a>]| shelves.iter().flat_map(|shelf| shelf.entries.clone()).collect::<Vec<_>>();
-    let (before, after) = (shelved(&window.before), shelved(&window.after));
-    let main: Vec<&Counted> = window.named.iter().chain(&window.entries).copied().collect();
-    before.into_iter().chain(main).chain(after).for_each(|entry| join.take(entry));
+    for entry in entries {
+        join.take(entry);
+    }
     let (overhead, counter) = (join.view.overhead, join.view.counter);
     join.view.items.iter_mut().for_each(|item| item.recount(overhead, counter));
     join.view
