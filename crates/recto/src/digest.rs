@@ -1,7 +1,9 @@
 //! What identifies a text, an entry or a page: 128 bits of BLAKE3.
 
 use serde::{Deserialize, Serialize, Serializer};
+use std::collections::HashMap;
 use std::fmt;
+use std::hash::BuildHasherDefault;
 
 /// Identifies a piece of content; equal digests mean equal bytes.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
@@ -77,7 +79,25 @@ impl TryFrom<String> for Digest {
     }
 }
 
+/// A map by digests, which are as good as random by themselves.
+pub(crate) type DigestMap<V> = HashMap<Digest, V, BuildHasherDefault<FirstBytes>>;
+
+/// Hashes a digest to its first bytes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct FirstBytes(u64);
+
+impl std::hash::Hasher for FirstBytes {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0 ^= bytes.first_chunk().map_or(0, |first| u64::from_le_bytes(*first));
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
 /// Builds a digest from fields; each is length-prefixed, so that fields can't run into each other.
+#[derive(Clone, Debug)]
 pub(crate) struct Hasher(blake3::Hasher);
 
 impl Hasher {
@@ -105,6 +125,21 @@ impl Hasher {
 
     pub(crate) fn digest(&mut self, digest: Digest) {
         self.0.update(&digest.0);
+    }
+
+    pub(crate) fn digests(&mut self, digests: impl Iterator<Item = Digest>) {
+        // All at once: the hash works by blocks of several.
+        let mut bytes = Vec::with_capacity(digests.size_hint().0 * 16);
+        digests.for_each(|digest| bytes.extend_from_slice(&digest.0));
+        self.0.update(&bytes);
+    }
+
+    /// Adds texts that are one field together.
+    pub(crate) fn joined(&mut self, texts: &[&str]) {
+        self.number(texts.iter().map(|text| text.len() as u64).sum());
+        for text in texts {
+            self.0.update(text.as_bytes());
+        }
     }
 
     pub(crate) fn finish(self) -> Digest {

@@ -155,7 +155,7 @@ fn expand_seen(request: &Request<'_>, ask: &Ask) -> Result<Expansion, Refusal> {
         return Err(Refusal::Erased { handle });
     }
     let now = view(request, &[]);
-    let place = now.places().get(&handle.seq).copied();
+    let place = now.places().get(handle.seq);
     let shown = place.map(|place| Shown::of(&now.items[place.0], place.1, handle));
     if let Some(shown) = shown.as_ref().filter(|it| it.is_on_page && it.reduced.is_empty()) {
         return Err(shown.nothing_to_do(request, handle));
@@ -174,7 +174,7 @@ fn expand_seen(request: &Request<'_>, ask: &Ask) -> Result<Expansion, Refusal> {
     let is_noted = shown.as_ref().is_some_and(Shown::is_noted);
     let edits = if is_noted { Vec::new() } else { edits(handle, excerpt.as_ref(), item, shown.as_ref(), &why) };
     let then = view(request, &edits);
-    let Some(there) = then.places().get(&handle.seq).copied() else {
+    let Some(there) = then.places().get(handle.seq) else {
         return Err(Refusal::NotShown { handle, why: left_out(&then, entry) });
     };
     let restored = &then.items[there.0];

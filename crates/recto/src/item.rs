@@ -184,6 +184,12 @@ impl<'a> Item<'a> {
         Held::of(self.entry.original(), self.late.as_ref().and_then(|call| call.tool.as_deref()))
     }
 
+    /// Whether one of its entries says itself when it expires.
+    pub(crate) fn has_own_expiry(&self) -> bool {
+        let results = self.answers.iter().filter_map(|answer| answer.result);
+        std::iter::once(self.entry).chain(results).any(|entry| entry.original().expiry.is_some())
+    }
+
     /// Returns the parts of the first entry, without what was redacted.
     pub fn parts(&self) -> &[Part] {
         self.entry.shown()
@@ -225,8 +231,13 @@ impl<'a> Item<'a> {
         self.answers.iter().filter(|answer| answer.result.is_none()).map(|answer| self.call(answer))
     }
 
-    pub(crate) fn call(&self, answer: &Answer<'_>) -> &Call {
-        match &self.entry.shown()[answer.call] {
+    pub(crate) fn call(&self, answer: &Answer<'_>) -> &'a Call {
+        self.call_in(answer.call)
+    }
+
+    /// The call in a part that has one.
+    pub(crate) fn call_in(&self, part: usize) -> &'a Call {
+        match &self.entry.shown()[part] {
             Part::Call(call) => call,
             _ => unreachable!("an answer points at a call"),
         }

@@ -509,7 +509,13 @@ impl<'a> Iterator for Back<'a> {
     type Item = &'a Counted;
 
     fn next(&mut self) -> Option<&'a Counted> {
-        let (at, tip) = self.tips.iter().copied().enumerate().max_by_key(|(_, tip)| tip.seq)?;
+        let mut at = 0;
+        for nth in 1..self.tips.len() {
+            if self.tips[nth].seq > self.tips[at].seq {
+                at = nth;
+            }
+        }
+        let tip = *self.tips.get(at)?;
         let Some(node) = tip.node else {
             self.log.miss(Missing::Back { strand: tip.strand, below: tip.seq.next() });
             self.tips.clear();

@@ -119,7 +119,7 @@ impl Page {
         let mut hasher = Hasher::new();
         hasher.number(self.mode as u64);
         hasher.digest(self.tools.as_ref().map_or(Digest::default(), |tools| tools.digest));
-        self.messages.iter().for_each(|message| hasher.digest(message.digest));
+        hasher.digests(self.messages.iter().map(|message| message.digest));
         hasher.finish()
     }
 
@@ -239,7 +239,9 @@ struct Builder<'v, 'a> {
 
 impl Builder<'_, '_> {
     fn item(&mut self, item: &Item<'_>) {
-        if let Some((seq, text)) = item.seqs().find_map(|seq| self.holding.notes.get_key_value(&seq)) {
+        if !self.holding.notes.is_empty()
+            && let Some((seq, text)) = item.seqs().find_map(|seq| self.holding.notes.get_key_value(&seq))
+        {
             let message = self.note(*seq, text);
             self.messages.push(message);
         }
@@ -459,8 +461,11 @@ fn whole(entry: &Counted, seq: Option<Seq>, overhead: Tokens) -> Message {
     let author = entry.author().cloned();
     let (parts, cost) = (entry.shown().clone(), entry.cost + overhead);
     let is_wires = |(name, _): &(&String, &Value)| Wire::ALL.iter().any(|wire| wire.name() == *name);
-    let extra = entry.extra().into_iter().flatten().filter(is_wires).map(|(name, value)| (name.clone(), value.clone()));
-    Message { role: entry.role(), author, parts, seq, cost, digest: entry.digest, extra: extra.collect() }
+    // Most have none.
+    let extra = entry.extra().filter(|extra| !extra.is_empty()).map_or_else(Map::new, |extra| {
+        extra.iter().filter(is_wires).map(|(name, value)| (name.clone(), value.clone())).collect()
+    });
+    Message { role: entry.role(), author, parts, seq, cost, digest: entry.digest, extra }
 }
 
 /// A part as it is shown; `None` where it is left out.

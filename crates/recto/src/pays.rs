@@ -19,9 +19,9 @@ use crate::request::Request;
 use crate::session::Session;
 use crate::target::{Caching, EditsPast, Target};
 use crate::tokens::Tokens;
-use crate::view::{Place, View};
+use crate::view::{Places, View};
 use serde::{Deserialize, Serialize};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 /// The numbers by which a policy waits.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -112,15 +112,13 @@ pub(crate) struct Cached<'a> {
     rates: Rates,
     /// What each item costs, and what reasoning of it goes when something before it changes.
     items: Vec<CachedItem>,
-    places: HashMap<Seq, Place>,
+    places: Places,
     cost: Tokens,
     /// The session whose provider holds the page: to change anything of it, everything must be sent again.
     session: Option<&'a Session>,
     /// The first item that the provider's cache doesn't hold; behind it everything is free to change.
     end: usize,
     is_cold: bool,
-    /// The call from which on there was enough to wait for; no rent is counted before.
-    started: Turn,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -133,12 +131,13 @@ struct CachedItem {
 impl<'a> Cached<'a> {
     pub(crate) fn of(view: &View<'_>, request: &'a Request<'a>) -> Cached<'a> {
         let items = view.items();
-        let is_seen = |seq: Seq| request.reader.age(seq) > 0;
+        let is_seen = |seq: Seq| request.reader.has_seen(seq);
         let session = request.held();
         let end = items.iter().position(|item| item.is_shown() && !is_seen(item.last_seq())).unwrap_or(items.len());
         let binds = request.target.edits_past == EditsPast::DropsLaterReasoning;
         let thinks = |message: &Message| message.parts.iter().any(|part| matches!(part, Part::Reasoning(_)));
-        let thoughts = request.previous.map(|page| page.messages.iter().filter(|it| thinks(it)).map(|it| it.seq));
+        let previous = request.previous.filter(|_| binds);
+        let thoughts = previous.map(|page| page.messages.iter().filter(|it| thinks(it)).map(|it| it.seq));
         let thoughts: Option<HashSet<Option<Seq>>> = thoughts.map(Iterator::collect);
         let held = |item: &Item<'_>| {
             let bound = if binds { bound_reasoning(item) } else { Tokens(0) };
@@ -156,12 +155,11 @@ impl<'a> Cached<'a> {
             session,
             end: if session.is_some() { items.len() } else { end },
             is_cold: is_cold(request),
-            started: started(request),
         }
     }
 
-    /// Returns where the page may be changed now, given what could go.
-    pub(crate) fn moment(&self, candidates: &[Candidate], must_fit: bool) -> Moment {
+    /// Returns where the page may be changed now, given what could go; that is asked for only where it counts.
+    pub(crate) fn moment(&self, foreseen: impl FnOnce() -> Vec<Candidate>, must_fit: bool) -> Moment {
         let (patience, reader) = (self.request.policy.patience, self.request.reader);
         let at = |from, why| Moment { why, ..Moment::from(from) };
         // What the provider holds can't be changed, unless it is told everything again.
@@ -173,8 +171,12 @@ impl<'a> Cached<'a> {
         }
         // One batch a call: planning again on its own result plans nothing.
         let is_done = reader.cuts().last().is_some_and(|cut| cut.turn == reader.turn());
-        let placed = self.placed(candidates);
-        let Some(best) = self.best(&placed).filter(|_| !is_done) else { return self.unpaid() };
+        let holds_nothing = self.session.is_none() && self.end == 0;
+        if is_done || holds_nothing {
+            return self.unpaid();
+        }
+        let placed = self.placed(&foreseen());
+        let Some(best) = self.best(&placed) else { return self.unpaid() };
         if self.cost >= patience.start {
             if self.is_cold {
                 return at(0, Some(Reason::CacheIsCold));
@@ -230,14 +232,19 @@ impl<'a> Cached<'a> {
 
     /// The candidates among what the cache holds, by item, oldest first.
     fn placed(&self, candidates: &[Candidate]) -> Vec<Placed> {
+        if candidates.is_empty() {
+            return Vec::new();
+        }
         let (now, unread) = (self.request.reader.turn(), self.request.reader.unread_turns());
+        // No rent is counted before there was enough to wait for.
+        let started = started(self.request);
         let placed = candidates.iter().filter_map(|it| {
-            let (item, _) = *self.places.get(&it.seq)?;
+            let (item, _) = self.places.get(it.seq)?;
             // When the history was large enough may lie among the calls that were not read.
-            if it.due.0 < unread && self.started.0 <= unread {
+            if it.due.0 < unread && started.0 <= unread {
                 self.request.reader.needs_all();
             }
-            let calls = now.0.saturating_sub(it.due.max(self.started).0) as f64;
+            let calls = now.0.saturating_sub(it.due.max(started).0) as f64;
             let rent = it.saves.0 as f64 * self.rates.read * calls;
             let is_held = self.session.map_or(item < self.end, |session| session.holds(it.seq));
             is_held.then_some(Placed { item, saves: it.saves, rent })
@@ -315,6 +322,10 @@ fn said(request: &Request<'_>, upto: Option<Seq>) -> Tokens {
 /// The first call whose history was large enough.
 fn started(request: &Request<'_>) -> Turn {
     let (start, reader) = (request.policy.patience.start, request.reader);
+    // Most histories never are.
+    if reader.heads().last().is_some_and(|head| said(request, *head) < start) {
+        return reader.turn();
+    }
     Turn(reader.unread_turns() + reader.heads().partition_point(|head| said(request, *head) < start) as u64)
 }
 

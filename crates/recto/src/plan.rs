@@ -105,7 +105,7 @@ fn plan_within<'a>(
     let waits = request.policy.apply == Apply::WhenItPays && !request.policy.reduce.is_empty();
     let cached = waits.then(|| Cached::of(&view, request));
     let moment = match (&cached, request.policy.apply) {
-        (Some(cached), _) if may_cut => cached.moment(&foreseen(&view, request), must_fit),
+        (Some(cached), _) if may_cut => cached.moment(|| foreseen(&view, request), must_fit),
         (Some(cached), _) => cached.unpaid(),
         (None, Apply::Never) => Moment::from(view.items().len()),
         (None, _) => Moment::from(0),
@@ -119,8 +119,10 @@ fn plan_within<'a>(
         }
         let proposed = pass.propose(&view, request);
         wants.extend(pass.wants(&view, request));
-        view.apply(&proposed);
-        edits.extend(proposed);
+        if !proposed.is_empty() {
+            view.apply(proposed.iter().map(|edit| (edit, pass.known_cost(edit))));
+            edits.extend(proposed);
+        }
     }
     if let Some(cached) = &cached {
         match cached.confirm(&moment, &edits[settled..]) {

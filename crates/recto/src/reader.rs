@@ -8,10 +8,11 @@ use crate::entry::{CallId, Seq, Span, Text};
 use crate::error::Error;
 use crate::pays::Made;
 use crate::receipt::Ticket;
-use crate::tokens::Tokens;
+use crate::tokens::{Count, Tokens};
+use crate::view::Known;
 pub use partial::{Came, KnownReader, MissingReader};
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// The most entries that are read again below the floor because somebody asked for them.
 const RESTORED_ENTRIES_MAX: usize = 1_000;
@@ -26,6 +27,8 @@ pub struct Reader {
     /// The log's head at each acknowledged call; never falls.
     heads: Vec<Option<Seq>>,
     decisions: Vec<Decision>,
+    /// What the text of each decision costs, as far as somebody has asked.
+    costs: Vec<TextCost>,
     ordinal: u64,
     /// Which decisions speak of an entry, so that those below the floor are not walked.
     by_seq: BTreeMap<Seq, Vec<usize>>,
@@ -51,6 +54,7 @@ impl Reader {
             name: name.into(),
             heads,
             decisions,
+            costs: Vec::new(),
             ordinal: 0,
             by_seq,
             floors,
@@ -119,6 +123,15 @@ impl Reader {
     /// Returns how many acknowledged calls have had an entry in view.
     pub fn age(&self, seq: Seq) -> u64 {
         self.turn().0.saturating_sub(self.came(seq).turn.0)
+    }
+
+    /// Returns whether an acknowledged call has had an entry in view.
+    pub(crate) fn has_seen(&self, seq: Seq) -> bool {
+        match self.came_unread(seq) {
+            Some(came) => came.turn < self.turn(),
+            // Heads never fall.
+            None => self.heads.last().copied().flatten() >= Some(seq),
+        }
     }
 
     /// Returns the call at which an entry is so many calls old.
@@ -192,6 +205,7 @@ impl Reader {
             change => self.by_seq.entry(change.seq()).or_default().push(at),
         }
         self.decisions.push(decision);
+        self.costs.push(TextCost::default());
     }
 
     /// Records that a span is never to be reduced.
@@ -264,6 +278,18 @@ impl Reader {
     }
 }
 
+/// What the text of a decision costs: counted when it is first shown, since it is shown again at every call.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct TextCost(OnceLock<(Text, Tokens)>);
+
+impl TextCost {
+    /// Returns what it costs by a counter; one reader may read logs that are counted otherwise.
+    pub(crate) fn of(&self, text: &str, counter: &dyn Count) -> Tokens {
+        let (by, cost) = self.0.get_or_init(|| (counter.name().into(), counter.count(text)));
+        if **by == *counter.name() { *cost } else { counter.count(text) }
+    }
+}
+
 /// What applies to a view: a reader's decisions, and edits that are about to become decisions.
 #[derive(Clone, Copy)]
 pub(crate) struct Decided<'a> {
@@ -281,7 +307,7 @@ impl<'a> Decided<'a> {
     }
 
     /// The edits that speak of entries from a place up, or of one of the entries named.
-    pub(crate) fn edits(&self, from: Seq, named: &[Seq]) -> impl Iterator<Item = &'a Edit> {
+    pub(crate) fn edits(&self, from: Seq, named: &[Seq]) -> impl Iterator<Item = (&'a Edit, Known<'a>)> {
         self.reader.needs_from(from);
         let within = self.reader.by_seq.range(from..);
         let below = named.iter().filter(move |&&seq| seq < from).filter_map(|seq| {
@@ -291,8 +317,9 @@ impl<'a> Decided<'a> {
         let spoken = within.chain(below).flat_map(|(_, at)| at.iter().copied());
         let mut at: Vec<usize> = spoken.chain(self.reader.pins.iter().copied()).collect();
         at.sort_unstable();
-        let recorded = at.into_iter().map(|at| &self.reader.decisions[at]).filter(|it| it.reverted.is_none());
-        recorded.map(|decision| &decision.edit).chain(self.more)
+        let recorded = at.into_iter().map(|at| (&self.reader.decisions[at], &self.reader.costs[at]));
+        let recorded = recorded.filter(|(it, _)| it.reverted.is_none()).map(|(it, cost)| (&it.edit, Known::Once(cost)));
+        recorded.chain(self.more.iter().map(|edit| (edit, Known::No)))
     }
 
     /// Whether a part is not to be reduced: it was since it was last expanded, also if that was taken back, or what was

@@ -548,9 +548,9 @@ fn warnings(view: &View<'_>, page: &Page, request: &Request<'_>, holding: &Holdi
         let missing = item.unanswered().map(|call| Warning::MissingResult { step: item.seq(), call: call.id.clone() });
         warnings.extend(missing);
     }
-    let (counter, own) = (request.log.counter().name(), request.target.tokenizer.to_string());
+    let (counter, own) = (request.log.counter().name(), request.target.tokenizer.as_str());
     if counter != own || !request.target.is_counted_exactly {
-        let own = if request.target.is_counted_exactly { own } else { "not published".into() };
+        let own = if request.target.is_counted_exactly { own } else { "not published" };
         warnings.push(Warning::CountedBy { counter: counter.into(), target: own.into() });
     }
     match holding.full {

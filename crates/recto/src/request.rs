@@ -66,18 +66,31 @@ pub struct Request<'a> {
 }
 
 /// What identifies a policy and a target, worked out once for many requests with just these.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Settled {
     policy: Digest,
     target: Text,
+    /// The beginning of what identifies all inputs: these two.
+    inputs: Hasher,
 }
 
 impl Settled {
     /// Works it out.
     pub fn of(policy: &Policy, target: &Target) -> Settled {
-        Settled { policy: policy.digest(), target: format!("{target:?}").into() }
+        let (policy, target, mut inputs) = (policy.digest(), format!("{target:?}"), Hasher::new());
+        inputs.digest(policy);
+        inputs.text(&target);
+        Settled { policy, target: target.into(), inputs }
     }
 }
+
+impl PartialEq for Settled {
+    fn eq(&self, other: &Settled) -> bool {
+        (self.policy, &self.target) == (other.policy, &other.target)
+    }
+}
+
+impl Eq for Settled {}
 
 /// The call before this one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,7 +138,7 @@ impl<'a> Request<'a> {
         let has_tools = self.tools.is_some_and(|tools| !tools.list().is_empty());
         let fragment = |it: &Rendered| it.cost + target.message_overhead + self.mark_cost(it);
         // Only where something was reported there is a page to go on from.
-        let seen = self.seen().filter(|_| !target.calibration.is_exact());
+        let seen = if target.calibration.is_exact() { None } else { self.seen() };
         let new = self.previous.filter(|_| seen.is_some()).map_or(Tokens(0), |previous| self.new_since(previous));
         let input_max = window.map(|window| target.input_max.unwrap_or(window).min(window - reserve_out));
         let budget = Budget {
@@ -271,17 +284,22 @@ impl<'a> Request<'a> {
         let own = self.settled.is_none().then(|| Settled::of(self.policy, self.target));
         let settled = self.settled.or(own.as_ref()).expect("it was just worked out");
         debug_assert_eq!(*settled, Settled::of(self.policy, self.target), "it is that of another policy or target");
-        let mut hasher = Hasher::new();
-        hasher.digest(settled.policy);
-        hasher.text(&settled.target);
+        let mut hasher = settled.inputs.clone();
         hasher.digest(self.fragments.map_or(Digest::default(), Fragments::digest));
         hasher.maybe(self.run.map(RunId::as_str));
         hasher.digest(self.tools.map_or(Digest::default(), |tools| tools.digest));
-        hasher.text(&format!("{:?} {:?}", self.format, self.marks));
+        match (self.format, self.marks) {
+            (None, []) => hasher.text("None []"),
+            (format, marks) => hasher.text(&format!("{format:?} {marks:?}")),
+        }
         hasher.digest(self.input.map_or(Digest::default(), |input| input.digest));
         self.facts.into_iter().for_each(|facts| hasher.text(&format!("{facts:?}")));
         self.expiry.into_iter().for_each(|over| hasher.text(&format!("{over:?}")));
-        hasher.text(&format!("{:?} {:?} {}", self.reserve, self.session, self.log.counter().name()));
+        let counter = self.log.counter().name();
+        match (self.reserve, self.session) {
+            (None, None) => hasher.joined(&["None None ", counter]),
+            (reserve, session) => hasher.text(&format!("{reserve:?} {session:?} {counter}")),
+        }
         hasher.finish()
     }
 }

@@ -241,10 +241,10 @@ impl Tools {
                 let what = format!("two tools are called {:?}", &*function.name);
                 return Err(Error::settings(what, "give every tool a name of its own"));
             }
-            let schema: Option<Fields<'_>> =
-                function.parameters.as_deref().map(serde_json::from_str).transpose().ok().flatten();
+            let Some(parameters) = function.parameters.as_deref().filter(|_| wire == Wire::Anthropic) else { continue };
+            let schema: Option<Fields<'_>> = serde_json::from_str(parameters).ok();
             let kind = schema.as_ref().and_then(|fields| fields.get("type")).map(|raw| raw.get());
-            if function.parameters.is_some() && kind != Some("\"object\"") && wire == Wire::Anthropic {
+            if kind != Some("\"object\"") {
                 let what = format!("the parameters of tool {:?} are no object", &*function.name);
                 return Err(Error::settings(what, "its schema needs \"type\": \"object\""));
             }

@@ -233,6 +233,11 @@ fn path_in(folder: Option<&str>, path: &str) -> Text {
 
 /// Whether a name is as a pattern says, in which `*` stands for anything.
 pub(crate) fn matches(pattern: &str, name: &str) -> bool {
+    // Most differ in their first letters.
+    let first = pattern.as_bytes().first().filter(|first| **first != b'*');
+    if first.is_some_and(|first| name.as_bytes().first() != Some(first)) {
+        return false;
+    }
     let mut pieces = pattern.split('*');
     let Some(mut rest) = pieces.next().and_then(|first| name.strip_prefix(first)) else { return false };
     let mut pieces = pieces.peekable();

@@ -13,7 +13,7 @@ use crate::entry::{Entry, Part, Role, Seq, Span, Status, Text};
 use crate::item::{Changed, Item, Kind};
 use crate::page::Page;
 use crate::policy::{AuthorRule, StatusRule};
-use crate::reader::Decided;
+use crate::reader::{Decided, TextCost};
 use crate::receipt::{FateRow, Warning};
 use crate::redact::Screen;
 use crate::request::Request;
@@ -22,7 +22,8 @@ use crate::session::Session;
 use crate::target::Target;
 use crate::tokens::{Count, Tokens};
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
+use std::sync::Arc;
 
 use expanded::{Expanded, Later};
 pub(crate) use read::{Shelf, Window, below};
@@ -48,6 +49,8 @@ pub struct View<'a> {
     pub(crate) overhead: Tokens,
     /// What it costs to say that an instruction is one, where it stands in the user's place.
     pub(crate) late_cost: Tokens,
+    /// What there is room for beside what goes with the call; `None` where the settings leave no room at all.
+    pub(crate) room: Option<Tokens>,
     /// Whether failed results say so in their texts.
     pub(crate) tells_errors: bool,
     /// No floor may lie below this: what lies there was not read, or has gone already.
@@ -79,7 +82,7 @@ impl<'a> View<'a> {
         let window = read::window(request, decided, bound);
         let shelved = window.before.iter().chain(&window.after).flat_map(|shelf| &shelf.entries);
         let named: Vec<Seq> = window.named.iter().chain(shelved).map(|entry| entry.seq).collect();
-        let edits: Vec<&Edit> = decided.edits(window.start, &named).collect();
+        let edits: Vec<(&Edit, Known<'_>)> = decided.edits(window.start, &named).collect();
         let too_many = window.too_many.clone();
         let mut view = join::join(window, request, decided, purpose);
         view.warnings.extend(too_many.into_iter().map(|what| Warning::TooMany { what: what.into() }));
@@ -189,12 +192,12 @@ impl<'a> View<'a> {
 
     fn select(&mut self, request: &Request<'_>) {
         for item in self.items.iter_mut().filter(|item| item.hidden.is_none()) {
-            let own = request.policy.own_selects().iter().map(|pass| &**pass);
-            let mut passes = select::ALL.iter().copied().chain(own);
-            item.hidden = passes.find_map(|pass| {
+            let excludes = |pass: &dyn select::Select| {
                 let why = pass.excludes(item, request)?;
                 Some((pass.name().to_string().into(), why))
-            });
+            };
+            let own = || request.policy.own_selects().iter().find_map(|pass| excludes(&**pass));
+            item.hidden = select::ALL.iter().find_map(|pass| excludes(*pass)).or_else(own);
         }
     }
 
@@ -290,14 +293,26 @@ impl<'a> View<'a> {
         }
     }
 
+    /// What a text in the place of another costs; what a decision says was counted when it was first shown.
+    fn cost_of(&self, text: &Text, said: &Text, known: Known<'_>) -> Tokens {
+        match known {
+            Known::Once(cost) if Arc::ptr_eq(text, said) => cost.of(text, self.counter),
+            Known::AsTold(cost) if Arc::ptr_eq(text, said) => cost,
+            _ => self.counter.count(text),
+        }
+    }
+
     /// Applies edits, in order; what a later expansion undoes is passed over. One that would break an item is skipped
     /// and named.
-    pub(crate) fn apply<'e>(&mut self, edits: impl IntoIterator<Item = &'e Edit>) {
-        let edits: Vec<&Edit> = edits.into_iter().collect();
-        let expanded = Expanded::among(&edits);
+    pub(crate) fn apply<'e>(&mut self, edits: impl IntoIterator<Item = (&'e Edit, Known<'e>)>) {
+        let edits: Vec<(&Edit, Known<'_>)> = edits.into_iter().collect();
+        if edits.is_empty() {
+            return;
+        }
+        let expanded = Expanded::among(edits.iter().map(|(edit, _)| *edit));
         let mut floor = self.window.floor.map(|floor| floor.at);
-        let mut places: Option<HashMap<Seq, Place>> = None;
-        for (nth, edit) in edits.into_iter().enumerate() {
+        let mut places: Option<Places> = None;
+        for (nth, (edit, known)) in edits.into_iter().enumerate() {
             match &edit.change {
                 Change::Hide(span) => self.hide(*span, edit, &expanded.after(nth)),
                 Change::Replace { at, .. } | Change::Omit(at) if expanded.after(nth).any_of(*at) => {}
@@ -305,23 +320,28 @@ impl<'a> View<'a> {
                 Change::Replace { at, .. } | Change::Omit(at)
                     if matches!(edit.why, Reason::Summarized { .. }) && floor.is_none_or(|floor| at.seq >= floor) => {}
                 Change::Replace { at, .. } | Change::Omit(at) => {
-                    let text =
-                        if let Change::Replace { text, .. } = &edit.change { Some(self.seen(text)) } else { None };
-                    let cost = text.as_ref().map_or(Tokens(0), |text| self.counter.count(text));
+                    let (text, cost) = match &edit.change {
+                        Change::Replace { text: said, .. } => {
+                            let text = self.seen(said);
+                            let cost = self.cost_of(&text, said, known);
+                            (Some(text), cost)
+                        }
+                        _ => (None, Tokens(0)),
+                    };
                     let (by, why) = (edit.by.clone(), edit.why.clone());
                     let changed = Changed { text, cost, by, why, is_edit: true };
                     let places = places.get_or_insert_with(|| self.places());
-                    if let Some(&place) = places.get(&at.seq) {
+                    if let Some(place) = places.get(at.seq) {
                         self.replace(*at, place, changed);
                     }
                 }
                 Change::Expand { at, text, until } => {
                     let places = places.get_or_insert_with(|| self.places());
-                    let Some(&place) = places.get(&at.seq) else { continue };
+                    let Some(place) = places.get(at.seq) else { continue };
                     let part = PartAt { seq: at.seq, part: at.part.unwrap_or_default() };
-                    if let Some(text) = text.as_ref().filter(|_| !expanded.after(nth).any_of(part)) {
-                        let text = self.seen(text);
-                        let (cost, text) = (self.counter.count(&text), Some(text));
+                    if let Some(said) = text.as_ref().filter(|_| !expanded.after(nth).any_of(part)) {
+                        let text = self.seen(said);
+                        let (cost, text) = (self.cost_of(&text, said, known), Some(text));
                         let (by, why) = (edit.by.clone(), edit.why.clone());
                         // Not an edit: once its time is over, the part may be reduced as if it stood there whole.
                         self.replace(part, place, Changed { text, cost, by, why, is_edit: false });
@@ -449,30 +469,50 @@ impl<'a> View<'a> {
         request.input.is_none() && last.is_some_and(|item| item.kind == Kind::Step) && self.items.iter().any(thinks)
     }
 
-    /// The parts that an edit has changed.
-    pub(crate) fn edited(&self) -> HashSet<PartAt> {
-        let mut edited = HashSet::new();
-        for item in &self.items {
-            let own = item.changed.iter().filter(|(_, changed)| changed.is_edit);
-            edited.extend(own.map(|(part, _)| PartAt { seq: item.seq(), part: *part }));
-            let answers = item.answers.iter().filter(|it| it.changed.as_ref().is_some_and(|changed| changed.is_edit));
-            edited.extend(answers.filter_map(|it| Some(PartAt { seq: it.result?.seq, part: 0 })));
+    /// Whether an edit has changed a part, of which it is known where its entry stands.
+    pub(crate) fn is_edited(&self, part: usize, (item, answer): Place) -> bool {
+        let item = &self.items[item];
+        match answer {
+            Some(answer) => part == 0 && item.answers[answer].changed.as_ref().is_some_and(|changed| changed.is_edit),
+            None => item.changed.iter().any(|(at, changed)| *at == part && changed.is_edit),
         }
-        edited
     }
 
-    /// Where each entry stands: in which item, and as which of its answers.
-    pub(crate) fn places(&self) -> HashMap<Seq, Place> {
-        let mut places = HashMap::new();
+    /// Where each entry stands.
+    pub(crate) fn places(&self) -> Places {
+        let mut places = Vec::with_capacity(self.items.len() * 2);
         for (i, item) in self.items.iter().enumerate() {
-            places.insert(item.seq(), (i, None));
-            for (j, answer) in item.answers.iter().enumerate() {
-                if let Some(entry) = answer.result {
-                    places.insert(entry.seq, (i, Some(j)));
-                }
-            }
+            places.push((item.seq(), (i, None)));
+            let results = item.answers.iter().enumerate().filter_map(|(j, answer)| Some((answer.result?.seq, j)));
+            places.extend(results.map(|(seq, j)| (seq, (i, Some(j)))));
         }
-        places
+        // Nearly all stand in the order of the log.
+        places.sort_by_key(|(seq, _)| *seq);
+        Places(places)
+    }
+}
+
+/// What is known of the cost of an edit's text.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Known<'e> {
+    /// Nothing.
+    No,
+    /// It is counted once.
+    Once(&'e TextCost),
+    /// It was just counted.
+    AsTold(Tokens),
+}
+
+/// Where each entry of a view stands.
+#[derive(Debug)]
+pub(crate) struct Places(Vec<(Seq, Place)>);
+
+impl Places {
+    /// Returns where an entry stands, if it is in an item.
+    pub(crate) fn get(&self, seq: Seq) -> Option<Place> {
+        let upto = self.0.partition_point(|(at, _)| *at <= seq);
+        let (at, place) = *self.0.get(upto.checked_sub(1)?)?;
+        (at == seq).then_some(place)
     }
 }
 

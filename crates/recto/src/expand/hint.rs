@@ -84,7 +84,7 @@ pub fn hint(request: &Request<'_>, handle: Handle) -> Result<Hint, Refusal> {
 
 fn shown(request: &Request<'_>, handle: Handle) -> Fate {
     let view = view(request, &[]);
-    let Some((item, answer)) = view.places().get(&handle.seq).copied() else { return Fate::NotShown };
+    let Some((item, answer)) = view.places().get(handle.seq) else { return Fate::NotShown };
     let item = &view.items[item];
     let is_changed = match answer {
         Some(answer) => item.answers[answer].changed.is_some(),

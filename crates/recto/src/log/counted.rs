@@ -4,6 +4,7 @@ use super::shown::{self, Shown};
 use crate::digest::{Digest, Hasher};
 use crate::entry::{Entry, Media, Part, Piece, Role, Seq, Text};
 use crate::error::Error;
+use crate::item::result_text;
 use crate::redact::{Findings, Kind, Screen, Secrets};
 use crate::tokens::{Count, Tokens};
 use crate::tool_use::{self, ToolUse};
@@ -41,6 +42,8 @@ pub struct Counted {
     rule_words: Option<u8>,
     /// What the call in each of its parts does, by what is known of common tools: worked out when it is first asked.
     uses: OnceLock<Vec<Vec<ToolUse>>>,
+    /// How many characters its result has: counted when it is first asked.
+    result_chars: OnceLock<usize>,
 }
 
 /// What entries are counted by, and shown through.
@@ -112,8 +115,8 @@ impl Counted {
         };
         let cost = if shown.parts.is_some() { &costs } else { &said }.iter().copied().sum();
         let digest = digest_of(entry.role, shown.author(&entry).map(|author| &**author), parts);
-        let uses = OnceLock::new();
-        Counted { seq, entry, findings, shown, said, costs, cost, digest, rule_words, uses }
+        let (uses, result_chars) = (OnceLock::new(), OnceLock::new());
+        Counted { seq, entry, findings, shown, said, costs, cost, digest, rule_words, uses, result_chars }
     }
 
     /// Returns the same entry as it is shown through another screen.
@@ -221,6 +224,14 @@ impl Counted {
             self.shown().iter().map(of).collect()
         });
         uses.get(part).map_or(&[], Vec::as_slice)
+    }
+
+    /// Returns how many characters its result has, as text; of what holds none, none.
+    pub(crate) fn result_chars(&self) -> usize {
+        *self.result_chars.get_or_init(|| match &**self.shown() {
+            [Part::Result(result)] => result_text(result).chars().count(),
+            _ => 0,
+        })
     }
 
     /// Returns who speaks.

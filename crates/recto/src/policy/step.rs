@@ -12,7 +12,7 @@ use crate::reduce::{
 };
 use crate::request::Request;
 use crate::tokens::Tokens;
-use crate::view::View;
+use crate::view::{Known, View};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -225,6 +225,16 @@ impl Step {
         matches!(self.pass, Pass::FitWindow(_) | Pass::TokenLimit(_) | Pass::Recent(_))
     }
 
+    /// What is known of the cost of a text that it proposes: these have counted all of it, and say so.
+    pub(crate) fn known_cost<'e>(&self, edit: &Edit) -> Known<'e> {
+        match self.pass {
+            Pass::Identical(_) | Pass::Superseded(_) | Pass::Similar(_) | Pass::Irrelevant(_) => {
+                Known::AsTold(edit.after)
+            }
+            _ => Known::No,
+        }
+    }
+
     /// Whether it puts a note in the place of exchanges. All of its edits are made, or none.
     pub(crate) fn folds(&self) -> bool {
         matches!(self.pass, Pass::Fold(_))
@@ -244,7 +254,14 @@ impl Step {
 
     /// Returns what it could propose now, with what each would save.
     pub(crate) fn foresee(&self, view: &View<'_>, request: &Request<'_>) -> Vec<Candidate> {
-        let guess = if self.is_time(view, request) { self.pass.as_reduce().foresee(view, request) } else { None };
+        let is_time = self.is_time(view, request);
+        if let Pass::Superseded(pass) = &self.pass
+            && is_time
+            && self.takes_all(view)
+        {
+            return pass.candidates(view, request);
+        }
+        let guess = if is_time { self.pass.as_reduce().foresee(view, request) } else { None };
         let exact = || {
             let now = request.reader.turn();
             let edits = self.propose(view, request).into_iter();
@@ -257,8 +274,14 @@ impl Step {
         guess.unwrap_or_else(exact)
     }
 
+    /// Whether everything that a pass proposes for results that stand whole is taken.
+    fn takes_all(&self, view: &View<'_>) -> bool {
+        let is_bare = self.sparing.is_none() && self.keep_last == 0 && !self.until_fits;
+        is_bare && view.cut == 0 && view.spared.is_none() && !identical::names_any(view)
+    }
+
     fn is_time(&self, view: &View<'_>, request: &Request<'_>) -> bool {
-        let Ok(room) = request.budget().map(|budget| budget.room()) else { return false };
+        let Some(room) = view.room else { return false };
         let is_time = match &self.when {
             None => true,
             Some(When::Over(tokens)) => view.cost() > *tokens,
@@ -269,7 +292,7 @@ impl Step {
     }
 
     pub(crate) fn propose(&self, view: &View<'_>, request: &Request<'_>) -> Vec<Edit> {
-        let Ok(room) = request.budget().map(|budget| budget.room()) else { return Vec::new() };
+        let Some(room) = view.room else { return Vec::new() };
         if !self.is_time(view, request) {
             return Vec::new();
         }
@@ -277,20 +300,21 @@ impl Step {
         if self.folds() {
             return edits;
         }
-        let is_held_back = view.cut > 0 || view.spared.is_some();
-        if is_held_back && !edits.is_empty() && !self.lowers_floor() {
+        if !edits.is_empty() {
+            let is_held_back = (view.cut > 0 || view.spared.is_some()) && !self.lowers_floor();
             let places = view.places();
             edits.retain(|edit| {
                 let seq = edit.change.seq();
-                places.get(&seq).is_some_and(|(item, _)| view.may_change(*item, seq))
-            });
-        }
-        if !edits.is_empty() {
-            // What one pass has made is not what the next one saw: each part is edited once.
-            let edited = view.edited();
-            edits.retain(|edit| match &edit.change {
-                Change::Replace { at, .. } | Change::Omit(at) => !edited.contains(at),
-                _ => true,
+                let place = places.get(seq);
+                let may_change = !is_held_back || place.is_some_and(|(item, _)| view.may_change(item, seq));
+                // What one pass has made is not what the next one saw: each part is edited once.
+                let is_edited = match &edit.change {
+                    Change::Replace { at, .. } | Change::Omit(at) => {
+                        place.is_some_and(|it| view.is_edited(at.part, it))
+                    }
+                    _ => false,
+                };
+                may_change && !is_edited
             });
             if view.cost() <= room {
                 identical::hold(&mut edits, view, request);

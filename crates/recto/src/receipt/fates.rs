@@ -13,6 +13,7 @@ use crate::view::{View, below};
 /// Returns one row for every entry or unread run, in order; together they cover the log.
 pub(super) fn rows(view: &View<'_>, holding: &Holding<'_>) -> Vec<FateRow> {
     let mut rows = below(&view.window);
+    rows.reserve(view.items.iter().map(Item::messages).sum::<usize>() + view.gone.len());
     for item in &view.items {
         item_rows(item, view, &mut rows);
     }

@@ -15,7 +15,7 @@ use super::{Candidate, Reduce};
 use crate::edit::{Change, Edit, PartAt, Reason, Turn};
 use crate::entry::{Call, Part, Piece, Role, Text};
 use crate::error::Error;
-use crate::item::{Item, Kind};
+use crate::item::{Item, Kind, as_result};
 use crate::policy::Pass;
 use crate::reader::Decided;
 use crate::request::Request;
@@ -138,13 +138,16 @@ impl Excerpt {
     /// The parts that may be cut now, in the order of the page.
     fn targets<'v>(&self, view: &'v View<'_>, request: &Request<'_>) -> Vec<Target<'v>> {
         let decided = Decided { reader: request.reader, more: &[] };
-        let is_due = |at: PartAt| request.reader.age_of(at) > u64::from(self.after) && !decided.touched(at);
-        let due = |at: PartAt| Turn(request.reader.since(at).0 + u64::from(self.after) + 1);
+        let due = |at: PartAt| {
+            let due = Turn(request.reader.since(at).0 + u64::from(self.after) + 1);
+            (due <= request.reader.turn() && !decided.touched(at)).then_some(due)
+        };
         let mut targets = Vec::new();
         if is_done(request) || request.expiry.is_some_and(|over| over.disable) {
             return targets;
         }
-        let all = view.items().iter().enumerate().filter(|(at, item)| item.seqs().any(|seq| view.may_change(*at, seq)));
+        let all = view.items().iter().enumerate().skip(view.cut);
+        let all = all.filter(|(at, item)| item.seqs().any(|seq| view.may_change(*at, seq)));
         let editable = all.map(|(_, item)| item).filter(|item| item.is_shown() && item.keep().is_none());
         for item in editable.filter(|item| item.kind() != Kind::Late && item.role() == Role::Assistant) {
             for (part, said) in item.parts().iter().enumerate() {
@@ -161,37 +164,24 @@ impl Excerpt {
                     }
                     _ => continue,
                 };
-                if is_due(at) {
+                if let Some(due) = due(at) {
                     let is_answer = matches!(said, Part::Text { .. });
-                    targets.push(Target {
-                        at,
-                        form,
-                        origin,
-                        text,
-                        cost,
-                        size: item.entry.cost,
-                        is_answer,
-                        due: due(at),
-                    });
+                    targets.push(Target { at, form, origin, text, cost, size: item.entry.cost, is_answer, due });
                 }
             }
-            for it in item.results().filter(|it| !it.is_changed && it.cost >= RESULT_MIN && is_due(it.at)) {
+            for answer in &item.answers {
+                let Some(entry) = answer.result else { continue };
+                let (at, changed) = (PartAt { seq: entry.seq, part: 0 }, answer.changed.as_ref());
+                let cost = changed.map_or(entry.cost, |changed| changed.cost);
                 // What an entry says of its own expiry is for another pass to heed.
-                if it.held.own.is_some() {
+                let is_free = cost >= RESULT_MIN && entry.original().expiry.is_none();
+                if !is_free || changed.is_some_and(|changed| changed.is_edit) {
                     continue;
                 }
-                let [Piece::Text { text }] = &*it.result.content else { continue };
-                let (form, origin, is_answer) = (Form::Plain, Origin::Result(it.call), false);
-                targets.push(Target {
-                    at: it.at,
-                    form,
-                    origin,
-                    text,
-                    cost: it.cost,
-                    size: it.cost,
-                    is_answer,
-                    due: due(it.at),
-                });
+                let [Piece::Text { text }] = &*as_result(entry).content else { continue };
+                let Some(due) = due(at) else { continue };
+                let (form, origin, is_answer) = (Form::Plain, Origin::Result(item.call(answer)), false);
+                targets.push(Target { at, form, origin, text, cost, size: cost, is_answer, due });
             }
         }
         // Results may stand before what was said later.

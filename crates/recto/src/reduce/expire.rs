@@ -95,12 +95,13 @@ impl Reduce for Expire {
     }
 
     fn propose(&self, view: &View<'_>, request: &Request<'_>) -> Vec<Edit> {
-        let outcomes = self.outcomes(view, request);
+        // What may not be changed now counts for the minimum alone.
+        let from = if self.minimum == Tokens(0) { view.cut } else { 0 };
+        let outcomes = self.outcomes(from, view, request);
         let edit = |outcome| if let Outcome::Edit(edit) = outcome { Some(*edit) } else { None };
         let mut edits: Vec<Edit> = outcomes.filter_map(edit).collect();
         let saved: Tokens = edits.iter().map(|edit| edit.before - edit.after).sum();
-        let must_fit = request.budget().is_ok_and(|budget| view.cost() > budget.room());
-        if saved < self.minimum && !must_fit {
+        if saved < self.minimum && view.room.is_none_or(|room| view.cost() <= room) {
             return Vec::new();
         }
         // Results may stand behind their calls in another order than they came; what is told of them goes by place.
@@ -118,7 +119,7 @@ impl Reduce for Expire {
             return Vec::new();
         }
         let want = |outcome| if let Outcome::Want(want) = outcome { Some(want) } else { None };
-        self.outcomes(view, request).filter_map(want).take(WANTS_MAX).collect()
+        self.outcomes(0, view, request).filter_map(want).take(WANTS_MAX).collect()
     }
 
     fn data(&self) -> Option<Pass> {
@@ -140,6 +141,9 @@ impl Reduce for Expire {
 impl Expire {
     /// How many of the oldest items lie before the newest results that stay.
     fn unprotected(&self, view: &View<'_>) -> usize {
+        if self.protect == Tokens(0) {
+            return view.items().len();
+        }
         let mut behind = Tokens(0);
         let is_before = |item: &Item<'_>| {
             let is_before = behind >= self.protect;
@@ -149,11 +153,23 @@ impl Expire {
         view.items().iter().rposition(is_before).map_or(0, |last| last + 1)
     }
 
-    /// What becomes of everything that has expired.
-    fn outcomes<'v>(&'v self, view: &'v View<'_>, request: &'v Request<'_>) -> impl Iterator<Item = Outcome> + 'v {
-        let older = view.items().iter().take(self.unprotected(view));
+    /// What becomes of everything that has expired, from an item on.
+    fn outcomes<'v>(
+        &'v self,
+        from: usize,
+        view: &'v View<'_>,
+        request: &'v Request<'_>,
+    ) -> impl Iterator<Item = Outcome> + 'v {
+        let older = view.items().iter().take(self.unprotected(view)).skip(from);
         let candidates = older.filter(|item| item.is_shown() && item.keep().is_none() && item.role() != Role::System);
-        candidates.flat_map(|item| self.expired(item, view, request))
+        let may_expire = move |item: &&Item<'_>| !self.is_for_own_words(request) || item.has_own_expiry();
+        candidates.filter(may_expire).flat_map(|item| self.expired(item, view, request))
+    }
+
+    /// Whether nothing expires but what says so itself.
+    fn is_for_own_words(&self, request: &Request<'_>) -> bool {
+        let is_still = self.action == ExpiryAction::Never && self.rules.is_empty() && !self.finished_runs;
+        is_still && request.expiry.is_none()
     }
 
     fn expired(&self, item: &Item<'_>, view: &View<'_>, request: &Request<'_>) -> Vec<Outcome> {

@@ -44,7 +44,7 @@ impl Reduce for FitWindow {
     }
 
     fn propose(&self, view: &View<'_>, request: &Request<'_>) -> Vec<Edit> {
-        let Ok(room) = request.budget().map(|budget| budget.room()) else { return Vec::new() };
+        let Some(room) = view.room else { return Vec::new() };
         let (cost, target) = (view.cost(), share(room, self.target_percent));
         let must = cost > room || view.is_cut_short();
         if cost <= share(room, self.trigger_percent) && !must {
@@ -64,8 +64,8 @@ impl Reduce for FitWindow {
         Err(Error::settings(what, "the target must not lie above the trigger, and the trigger is at most 100"))
     }
 
-    fn unmet(&self, view: &View<'_>, request: &Request<'_>) -> Option<Warning> {
-        let room = request.budget().ok()?.room();
+    fn unmet(&self, view: &View<'_>, _: &Request<'_>) -> Option<Warning> {
+        let room = view.room?;
         let cost = view.cost();
         let target = share(room, self.target_percent);
         (cost > share(room, self.trigger_percent)).then_some(Warning::TargetUnmet { cost, target })

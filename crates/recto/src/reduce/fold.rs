@@ -117,8 +117,8 @@ impl Reduce for Fold {
         found.map_or(Ok(()), |(_, what, instead)| Err(Error::settings(format!("fold: {what}"), instead)))
     }
 
-    fn unmet(&self, view: &View<'_>, request: &Request<'_>) -> Option<Warning> {
-        let room = request.budget().ok()?.room();
+    fn unmet(&self, view: &View<'_>, _: &Request<'_>) -> Option<Warning> {
+        let room = view.room?;
         let (cost, trigger) = (view.cost(), self.trigger(room));
         let target = share(trigger, self.target_percent);
         (cost > trigger).then_some(Warning::TargetUnmet { cost, target })
@@ -156,7 +156,7 @@ struct Level {
 impl Level {
     /// Nothing where not all was read, or what there is must stay as it is.
     fn of(fold: &Fold, view: &View<'_>, request: &Request<'_>) -> Option<Level> {
-        let room = request.budget().ok()?.room();
+        let room = view.room?;
         let (cost, trigger) = (view.cost(), fold.trigger(room));
         let target = share(trigger, fold.target_percent);
         let must = cost > room;

@@ -13,7 +13,7 @@
 //! matters.
 
 use super::Reduce;
-use super::stub::{MINIMUM, Stub, Whole, whole_by_run};
+use super::stub::{MINIMUM, Stub, What, Whole, any_free, by_run, whole};
 use crate::edit::{Change, Edit, PartAt, Reason, Turn};
 use crate::entry::{Piece, Seq, Span};
 use crate::item::{Changed, Item};
@@ -50,8 +50,12 @@ impl Reduce for Identical {
     }
 
     fn propose(&self, view: &View<'_>, request: &Request<'_>) -> Vec<Edit> {
+        if !any_free(view, |it| it.cost >= self.minimum) {
+            return Vec::new();
+        }
         let reach = Reach::of(view, request);
-        let groups = whole_by_run(view).into_iter().flat_map(|results| twins(results, self.minimum));
+        let mut results = whole(view);
+        let groups = by_run(&mut results).flat_map(|results| twins(results, self.minimum, view.cut));
         let mut edits: Vec<Edit> = groups.flat_map(|group| pointers(&group, &reach, view, request)).collect();
         edits.sort_by_key(|edit| edit.change.seq());
         edits
@@ -62,31 +66,28 @@ impl Reduce for Identical {
     }
 }
 
-/// The results that say the same, as far as there are several, each group in the order of the page.
-fn twins<'v, 'a>(results: Vec<Whole<'v, 'a>>, minimum: Tokens) -> Vec<Vec<Whole<'v, 'a>>> {
-    // What costs something else is something else, and needs no look.
-    let mut by_cost: BTreeMap<Tokens, Vec<Whole<'v, 'a>>> = BTreeMap::new();
-    for it in results.into_iter().filter(|it| it.it.cost >= minimum) {
-        by_cost.entry(it.it.cost).or_default().push(it);
-    }
-    let mut groups = Vec::new();
-    for same_cost in by_cost.into_values().filter(|group| group.len() > 1) {
-        let mut by_text: BTreeMap<_, Vec<Whole<'v, 'a>>> = BTreeMap::new();
-        for it in same_cost {
-            by_text.entry(content(&it)).or_default().push(it);
-        }
-        groups.extend(by_text.into_values().filter(|group| group.len() > 1));
-    }
-    groups
+/// The results that say the same, as far as there are several and one of them may change, each group in the order of the
+/// page. The items from `cut` on may.
+fn twins<'v, 'a>(results: &[Whole<'v, 'a>], minimum: Tokens, cut: usize) -> Vec<Vec<Whole<'v, 'a>>> {
+    let may_change = results.iter().filter(|it| it.nth >= cut && it.cost >= minimum);
+    let mut costs: Vec<Tokens> = may_change.map(|it| it.cost).collect();
+    costs.sort_unstable();
+    // What costs something else is something else, and needs no look; and texts that differ mostly do so at once.
+    let alike = results.iter().filter(|it| costs.binary_search(&it.cost).is_ok());
+    let mut alike: Vec<&Whole<'v, 'a>> = alike.collect();
+    alike.sort_by(|one, other| one.cost.cmp(&other.cost).then_with(|| content(one).cmp(content(other))));
+    let groups = alike.chunk_by(|one, next| one.cost == next.cost && content(one).eq(content(next)));
+    groups.filter(|group| group.len() > 1).map(|group| group.iter().map(|it| **it).collect()).collect()
 }
 
-/// What a result says, to be compared: texts that differ mostly do so at once.
-fn content<'v>(of: &Whole<'v, '_>) -> (bool, Vec<(bool, &'v str)>) {
-    let said = of.it.result.content.iter().map(|piece| match piece {
+/// What a result says, to be compared: whether it failed, and its pieces.
+fn content<'a>(of: &Whole<'_, 'a>) -> impl Iterator<Item = (bool, &'a str)> {
+    let result = of.result();
+    let said = result.content.iter().map(|piece| match piece {
         Piece::Text { text } => (true, &**text),
         Piece::Image(media) => (false, &*media.url),
     });
-    (of.it.result.is_error, said.collect())
+    std::iter::once((result.is_error, "")).chain(said)
 }
 
 /// The edits within one group of results that say the same.
@@ -95,8 +96,8 @@ fn pointers(group: &[Whole<'_, '_>], reach: &Reach<'_>, view: &View<'_>, request
     for it in group {
         let before = whole.last().filter(|before| reach.holds(before) && it.may_come_changed(request));
         let back = before.and_then(|before| {
-            let at = before.it.at;
-            let (what, why) = (format!("the same as {at} above"), Reason::Duplicate { of: at.seq });
+            let of = before.entry.seq;
+            let (what, why) = (What("the same as ", Some((of, " above"))), Reason::Duplicate { of });
             it.stub(Stub { by: NAME.into(), why, what, head: 0, due: None }, view)
         });
         match back {
@@ -104,12 +105,13 @@ fn pointers(group: &[Whole<'_, '_>], reach: &Reach<'_>, view: &View<'_>, request
             None => whole.push(it),
         }
     }
-    let Some((newest, earlier)) = whole.split_last().filter(|(newest, _)| newest.age(request) > 0) else {
+    let Some((newest, earlier)) = whole.split_last().filter(|(newest, _)| request.reader.has_seen(newest.entry.seq))
+    else {
         return edits;
     };
-    let (at, due) = (newest.it.at, request.reader.turn_at_age(newest.it.at.seq, 1));
+    let (of, due) = (newest.entry.seq, request.reader.turn_at_age(newest.entry.seq, 1));
     let forward = earlier.iter().filter(|it| it.may_change(request)).filter_map(|it| {
-        let (what, why) = (format!("the same as {at} below"), Reason::Duplicate { of: at.seq });
+        let (what, why) = (What("the same as ", Some((of, " below"))), Reason::Duplicate { of });
         it.stub(Stub { by: NAME.into(), why, what, head: 0, due: Some(due) }, view)
     });
     edits.extend(forward);
@@ -133,7 +135,7 @@ impl<'r> Reach<'r> {
         let reduces = |change: &Change| matches!(change, Change::Hide(_) | Change::Omit(_) | Change::Replace { .. });
         let reducing = fresh.iter().filter(|edit| reduces(&edit.change));
         let saved: Tokens = reducing.map(|edit| edit.before - edit.after).sum();
-        let limit = floor_limit(request).filter(|limit| {
+        let limit = floor_limit(view, request).filter(|limit| {
             let is_calm = view.cost() + saved <= Tokens(limit.0 / 100 * CALM_PERCENT);
             is_calm && !has_floor
         });
@@ -142,15 +144,15 @@ impl<'r> Reach<'r> {
 
     /// Whether not too much was said since.
     fn holds(&self, it: &Whole<'_, '_>) -> bool {
-        let span = Span { first: it.it.at.seq.next(), last: self.request.log.head().unwrap_or_default() };
+        let span = Span { first: it.entry.seq.next(), last: self.request.log.head().unwrap_or_default() };
         let since = if span.first <= span.last { self.request.log.total(span).tokens } else { Tokens(0) };
         self.most.is_some_and(|most| since <= most)
     }
 }
 
 /// How much history there may be before a floor comes; `None` where one may come with every message.
-fn floor_limit(request: &Request<'_>) -> Option<Tokens> {
-    let room = request.budget().ok()?.room();
+fn floor_limit(view: &View<'_>, request: &Request<'_>) -> Option<Tokens> {
+    let room = view.room?;
     request.policy.reduce.iter().try_fold(room, |limit, step| match step.pass() {
         Pass::FitWindow(pass) => Some(limit.min(Tokens(room.0 / 100 * u64::from(pass.trigger_percent)))),
         Pass::Fold(pass) => Some(limit.min(pass.trigger(room))),
@@ -165,6 +167,9 @@ fn floor_limit(request: &Request<'_>) -> Option<Tokens> {
 /// may stand in for both.
 pub(crate) fn hold(edits: &mut Vec<Edit>, view: &View<'_>, request: &Request<'_>) {
     let named = named(view);
+    if named.is_empty() {
+        return;
+    }
     edits.retain_mut(|edit| {
         let Some((seq, pointer)) = named_by(edit, &named) else { return true };
         if let Reason::Duplicate { of: by } | Reason::Superseded { by } | Reason::Similar { to: by, .. } = edit.why {
@@ -177,19 +182,30 @@ pub(crate) fn hold(edits: &mut Vec<Edit>, view: &View<'_>, request: &Request<'_>
     });
 }
 
+/// Whether a pointer back on the page names a result.
+pub(crate) fn names_any(view: &View<'_>) -> bool {
+    pointers_back(view).next().is_some()
+}
+
 /// The results that a pointer back on the page names, each with the newest pointer.
 fn named(view: &View<'_>) -> BTreeMap<Seq, Seq> {
     let mut named: BTreeMap<Seq, Seq> = BTreeMap::new();
-    let shown = view.items().iter().filter(|item| item.is_shown());
-    for (pointer, changed) in shown.flat_map(changed_results).filter(|(_, changed)| changed.by == NAME) {
-        if let Reason::Duplicate { of } = changed.why
-            && of < pointer
-        {
-            let newest = named.entry(of).or_insert(pointer);
-            *newest = pointer.max(*newest);
-        }
+    for (of, pointer) in pointers_back(view) {
+        let newest = named.entry(of).or_insert(pointer);
+        *newest = pointer.max(*newest);
     }
     named
+}
+
+/// The pointers back on the page: what each names, and where it stands.
+fn pointers_back(view: &View<'_>) -> impl Iterator<Item = (Seq, Seq)> {
+    let shown = view.items().iter().filter(|item| item.is_shown());
+    shown.flat_map(changed_results).filter(|(_, changed)| changed.by == NAME).filter_map(|(pointer, changed)| {
+        match changed.why {
+            Reason::Duplicate { of } if of < pointer => Some((of, pointer)),
+            _ => None,
+        }
+    })
 }
 
 fn changed_results<'v>(item: &'v Item<'_>) -> impl Iterator<Item = (Seq, &'v Changed)> {

@@ -10,7 +10,7 @@
 //! says never is left alone.
 
 use super::Reduce;
-use super::stub::{MINIMUM, Stub, Whole, whole};
+use super::stub::{MINIMUM, Stub, What, Whole, whole};
 use super::words::words;
 use crate::edit::{Edit, Reason, Turn};
 use crate::entry::{ExpiryAction, Part, Role, Seq};
@@ -57,10 +57,10 @@ impl Reduce for Irrelevant {
     }
 
     fn propose(&self, view: &View<'_>, request: &Request<'_>) -> Vec<Edit> {
-        let candidates = whole(view).filter(|it| {
-            let never = it.it.held.own.is_some_and(|own| own.action == ExpiryAction::Never);
-            let is_old = request.reader.age_of(it.it.at) > u64::from(self.after);
-            is_old && !never && it.it.cost >= self.minimum && it.may_change(request)
+        let candidates = whole(view).into_iter().filter(|it| {
+            let never = it.entry.original().expiry.is_some_and(|own| own.action == ExpiryAction::Never);
+            let is_old = request.reader.age_of(it.at()) > u64::from(self.after);
+            is_old && !never && it.cost >= self.minimum && it.may_change(request)
         });
         let mut candidates = candidates.peekable();
         if candidates.peek().is_none() {
@@ -108,17 +108,17 @@ impl Irrelevant {
     fn forgotten(&self, it: &Whole<'_, '_>, lately: &Lately, view: &View<'_>, request: &Request<'_>) -> Option<Edit> {
         let behind = lately.talk.iter().filter(|(seq, _)| *seq > it.item.seq());
         let talk: HashSet<u64> = behind.flat_map(|(_, words)| words).chain(&lately.asked).copied().collect();
-        let own: HashSet<u64> = longer(&result_text(it.it.result)).collect();
+        let own: HashSet<u64> = longer(&result_text(it.result())).collect();
         let both = own.intersection(&talk).count() as f64;
         let share = both / own.len().min(talk.len()).max(1) as f64;
         // Where nothing was said, or there are no words to compare, nothing follows.
         if own.is_empty() || talk.is_empty() || share >= self.threshold {
             return None;
         }
-        let (age, since) = (request.reader.age_of(it.it.at), request.reader.since(it.it.at));
+        let (age, since) = (request.reader.age_of(it.at()), request.reader.since(it.at()));
         let why = Reason::Irrelevant { age, percent: (share * 100.0) as u32 };
         let due = Some(Turn(since.0 + u64::from(self.after) + 1));
-        let what = "not spoken of lately".to_string();
+        let what = What("not spoken of lately", None);
         it.stub(Stub { by: NAME.into(), why, what, head: self.first_chars as usize, due }, view)
     }
 }

@@ -8,7 +8,7 @@
 //! to `superseded`, which knows what was asked.
 
 use super::Reduce;
-use super::stub::{MINIMUM, Stub, Whole, whole_by_run};
+use super::stub::{MINIMUM, Stub, What, Whole, by_run, whole};
 use super::words::runs;
 use crate::edit::{Edit, Reason};
 use crate::entry::Seq;
@@ -52,10 +52,9 @@ impl Reduce for Similar {
 
     fn propose(&self, view: &View<'_>, request: &Request<'_>) -> Vec<Edit> {
         let newest = self.newest(view);
-        let groups = whole_by_run(view).into_iter().map(|results| {
-            results.into_iter().filter(|it| newest.contains(&it.it.at.seq) && it.age(request) > 0).collect()
-        });
-        let groups = groups.flat_map(|results| self.by_tool(results));
+        let is_seen = |it: &Whole<'_, '_>| newest.contains(&it.entry.seq) && request.reader.has_seen(it.entry.seq);
+        let mut results: Vec<Whole<'_, '_>> = whole(view).into_iter().filter(is_seen).collect();
+        let groups = by_run(&mut results).flat_map(|results| self.by_tool(results));
         let mut edits: Vec<Edit> = groups.flat_map(|group| self.repeats(&group, view, request)).collect();
         edits.sort_by_key(|edit| edit.change.seq());
         edits
@@ -95,10 +94,10 @@ impl Similar {
     }
 
     /// The results of each tool that are worth a look, newest first.
-    fn by_tool<'v, 'a>(&self, results: Vec<Whole<'v, 'a>>) -> Vec<Vec<Whole<'v, 'a>>> {
-        let mut by_tool: BTreeMap<(&'v str, bool), Vec<Whole<'v, 'a>>> = BTreeMap::new();
-        for it in results.into_iter().rev().filter(|it| it.it.cost >= self.minimum) {
-            by_tool.entry((&it.it.call.name, it.it.result.is_error)).or_default().push(it);
+    fn by_tool<'v, 'a>(&self, results: &[Whole<'v, 'a>]) -> Vec<Vec<Whole<'v, 'a>>> {
+        let mut by_tool: BTreeMap<(&str, bool), Vec<Whole<'v, 'a>>> = BTreeMap::new();
+        for it in results.iter().rev().filter(|it| it.cost >= self.minimum) {
+            by_tool.entry((&it.call().name, it.result().is_error)).or_default().push(*it);
         }
         by_tool.into_values().collect()
     }
@@ -121,13 +120,11 @@ impl Similar {
                 near.filter_map(|other| Some((*other, shared(samples[at].as_ref()?, samples[*other].as_ref()?))));
             let like = shares.into_iter().find(|(_, share)| *share >= self.threshold);
             let edit = like.filter(|_| it.may_change(request)).and_then(|(other, share)| {
-                let to = newest_first[other].it.at;
+                let to = newest_first[other].entry.seq;
                 let percent = (share * 100.0) as u32;
-                let (why, due) = (Reason::Similar { to: to.seq, percent }, Some(request.reader.turn_at_age(to.seq, 1)));
-                it.stub(
-                    Stub { by: NAME.into(), why, what: format!("nearly the same as {to} below"), head: 0, due },
-                    view,
-                )
+                let (why, due) = (Reason::Similar { to, percent }, Some(request.reader.turn_at_age(to, 1)));
+                let what = What("nearly the same as ", Some((to, " below")));
+                it.stub(Stub { by: NAME.into(), why, what, head: 0, due }, view)
             });
             match edit {
                 Some(edit) => edits.push(edit),
@@ -142,12 +139,12 @@ impl Similar {
 const LENGTH_SLACK: f64 = 0.8;
 
 fn cost(results: &[Whole<'_, '_>], at: usize) -> Tokens {
-    results[at].it.cost
+    results[at].cost
 }
 
 /// The smallest runs of words of a result, as numbers: a fair sample that is the same for the same words.
 fn sample(of: &Whole<'_, '_>) -> Vec<u64> {
-    let mut runs = runs(&result_text(of.it.result), RUN_WORDS);
+    let mut runs = runs(&result_text(of.result()), RUN_WORDS);
     runs.truncate(SAMPLE_MAX);
     runs
 }

@@ -8,11 +8,11 @@
 //! Which tools read, write and run is told by [`tool_use`](crate::tool_use), the policy's own `rules` first. It must not
 //! run where the model compares several runs of the same command.
 
-use super::Reduce;
-use super::stub::{MINIMUM, Stub, Whole, whole_by_run};
-use crate::digest::Digest;
-use crate::edit::{Edit, PartAt, Reason};
-use crate::entry::{Piece, Text};
+use super::stub::{MINIMUM, Stub, StubCosts, What, Whole, any_free, by_run, whole};
+use super::{Candidate, Reduce};
+use crate::digest::DigestMap;
+use crate::edit::{Edit, Reason, Turn};
+use crate::entry::{Piece, Seq, Text};
 use crate::error::Error;
 use crate::policy::Pass;
 use crate::request::Request;
@@ -21,7 +21,6 @@ use crate::tool_use::{Deed, READ_LINES_MAX, Rule, ToolUse, uses};
 use crate::view::View;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
-use std::cmp::Reverse;
 use std::collections::HashMap;
 
 const NAME: &str = "superseded";
@@ -51,8 +50,9 @@ impl Reduce for Superseded {
     }
 
     fn propose(&self, view: &View<'_>, request: &Request<'_>) -> Vec<Edit> {
-        let groups = whole_by_run(view).into_iter();
-        let mut edits: Vec<Edit> = groups.flat_map(|results| self.outdated(results, view, request)).collect();
+        let mut costs = StubCosts::of(view);
+        let found = self.found(view, request).into_iter();
+        let mut edits: Vec<Edit> = found.filter_map(|(it, by)| costs.stub(&it, by.stub(request))).collect();
         edits.sort_by_key(|edit| edit.change.seq());
         edits
     }
@@ -68,41 +68,70 @@ impl Reduce for Superseded {
 }
 
 impl Superseded {
-    fn outdated(&self, mut results: Vec<Whole<'_, '_>>, view: &View<'_>, request: &Request<'_>) -> Vec<Edit> {
-        let (mut later, mut edits) = (Later::default(), Vec::new());
-        // From the newest back, so that everything later is known.
-        results.sort_by_key(|it| Reverse(it.it.at));
-        let may_change = |it: &Whole<'_, '_>| {
-            it.it.cost >= self.minimum && view.may_change(it.nth, it.it.at.seq) && it.may_change(request)
-        };
+    /// Whether a result may give way to a later one now.
+    fn may_give_way(&self, it: &Whole<'_, '_>, view: &View<'_>, request: &Request<'_>) -> bool {
+        it.cost >= self.minimum && view.may_change(it.nth, it.entry.seq) && it.may_change(request)
+    }
+
+    /// What it could propose, without the texts: plans ask at every call, and nearly all of them wait.
+    pub(crate) fn candidates(&self, view: &View<'_>, request: &Request<'_>) -> Vec<Candidate> {
+        let mut costs = StubCosts::of(view);
+        let found = self.found(view, request).into_iter().filter(|(it, _)| !it.is_edited).filter_map(|(it, by)| {
+            let saves = costs.saved(&it, &by.what())?;
+            Some(Candidate { seq: it.entry.seq, saves, due: by.due(request) })
+        });
+        let mut candidates: Vec<Candidate> = found.collect();
+        candidates.sort_by_key(|it| it.seq);
+        candidates
+    }
+
+    /// The results that are out of date, each with the call that makes it so.
+    fn found<'v, 'a>(&self, view: &'v View<'a>, request: &Request<'_>) -> Vec<(Whole<'v, 'a>, LaterCall)> {
+        // Where nothing may give way, nobody need know what came later.
+        if !any_free(view, |it| self.may_give_way(it, view, request)) {
+            return Vec::new();
+        }
+        let mut results = whole(view);
+        by_run(&mut results).flat_map(|results| self.outdated(results, view, request)).collect()
+    }
+
+    fn outdated<'v, 'a>(
+        &self,
+        results: &mut [Whole<'v, 'a>],
+        view: &View<'_>,
+        request: &Request<'_>,
+    ) -> Vec<(Whole<'v, 'a>, LaterCall)> {
+        let (mut later, mut found) = (Later::default(), Vec::new());
+        results.sort_by_key(|it| it.entry.seq);
         // What lies before everything that may change has nothing to say.
-        let until = results.iter().rposition(may_change).map_or(0, |last| last + 1);
-        for it in &results[..until] {
+        let from = results.iter().position(|it| self.may_give_way(it, view, request)).unwrap_or(results.len());
+        // From the newest back, so that everything later is known.
+        for it in results[from..].iter().rev() {
             let does = match self.rules.is_empty() {
                 true => Cow::Borrowed(it.item.entry.uses(it.call_at)),
-                false => Cow::Owned(uses(it.it.call, &self.rules)),
+                false => Cow::Owned(uses(it.call(), &self.rules)),
             };
+            let has_failed = failed(it);
             if let [only] = &does[..]
-                && may_change(it)
-                && let Some(by) = later.than(only, failed(it))
+                && self.may_give_way(it, view, request)
+                && let Some(by) = later.than(only, has_failed)
             {
-                edits.extend(it.stub(by.stub(request), view));
+                found.push((*it, by));
             }
-            if it.age(request) > 0 {
-                does.iter().for_each(|does| self.note(does, it, &mut later));
+            if request.reader.has_seen(it.entry.seq) {
+                does.iter().for_each(|does| self.note(does, it, has_failed, &mut later));
             }
         }
-        edits
+        found
     }
 
     /// Keeps in mind what a call does, if an earlier result can give way to it.
-    fn note(&self, does: &ToolUse, of: &Whole<'_, '_>, later: &mut Later) {
-        let has_failed = failed(of);
+    fn note(&self, does: &ToolUse, of: &Whole<'_, '_>, has_failed: bool, later: &mut Later) {
         let range = match (does.deed, does.range) {
             (Deed::Read, None) if does.is_whole => longest_read(of),
             (_, range) => range,
         };
-        let call = LaterCall { at: of.it.at, deed: does.deed, range, has_failed };
+        let call = LaterCall { at: of.entry.seq, deed: does.deed, range, has_failed };
         let counts = match does.deed {
             Deed::Read => does.is_whole || range.is_some(),
             Deed::Write => does.is_whole && !has_failed,
@@ -128,13 +157,13 @@ impl Superseded {
 /// Whether a tool failed; some only say so.
 fn failed(of: &Whole<'_, '_>) -> bool {
     let says_so = |text: &str| text.get(..5).is_some_and(|word| word.eq_ignore_ascii_case("error"));
-    let text = of.it.result.content.first();
-    of.it.result.is_error || matches!(text, Some(Piece::Text { text }) if says_so(text.trim_start()))
+    let text = of.result().content.first();
+    of.result().is_error || matches!(text, Some(Piece::Text { text }) if says_so(text.trim_start()))
 }
 
 /// The lines that a read of a whole file shows, if it is as long as tools show at most: there may be more.
 fn longest_read(of: &Whole<'_, '_>) -> Option<(u32, u32)> {
-    let texts = of.it.result.content.iter().filter_map(|piece| match piece {
+    let texts = of.result().content.iter().filter_map(|piece| match piece {
         Piece::Text { text } => Some(text),
         Piece::Image(_) => None,
     });
@@ -150,13 +179,13 @@ fn longest_read(of: &Whole<'_, '_>) -> Option<(u32, u32)> {
 #[derive(Default)]
 struct Later {
     about: HashMap<Text, Vec<LaterCall>>,
-    same: HashMap<Digest, Vec<LaterCall>>,
+    same: DigestMap<Vec<LaterCall>>,
 }
 
 /// A call whose result an earlier one may give way to.
 #[derive(Clone, Copy)]
 struct LaterCall {
-    at: PartAt,
+    at: Seq,
     deed: Deed,
     range: Option<(u32, u32)>,
     has_failed: bool,
@@ -185,15 +214,23 @@ impl LaterCall {
         }
     }
 
-    fn stub(&self, request: &Request<'_>) -> Stub {
-        let at = self.at;
+    /// The call from which on an earlier result could have given way to it.
+    fn due(&self, request: &Request<'_>) -> Turn {
+        request.reader.turn_at_age(self.at, 1)
+    }
+
+    fn what(&self) -> What {
         let what = match self.deed {
-            Deed::Read => format!("read again, see {at} below"),
-            Deed::Write => format!("the file was written anew, see {at} below"),
-            Deed::Edit => format!("the file was edited since, see {at} below"),
-            Deed::Search | Deed::Run | Deed::Other => format!("done again, see {at} below"),
+            Deed::Read => "read again, see ",
+            Deed::Write => "the file was written anew, see ",
+            Deed::Edit => "the file was edited since, see ",
+            Deed::Search | Deed::Run | Deed::Other => "done again, see ",
         };
-        let due = Some(request.reader.turn_at_age(at.seq, 1));
-        Stub { by: NAME.into(), why: Reason::Superseded { by: at.seq }, what, head: 0, due }
+        What(what, Some((self.at, " below")))
+    }
+
+    fn stub(&self, request: &Request<'_>) -> Stub {
+        let (why, due) = (Reason::Superseded { by: self.at }, Some(self.due(request)));
+        Stub { by: NAME.into(), why, what: self.what(), head: 0, due }
     }
 }

@@ -15,9 +15,9 @@ pub(super) struct Later<'x> {
 }
 
 impl Expanded {
-    pub(super) fn among(edits: &[&Edit]) -> Expanded {
+    pub(super) fn among<'e>(edits: impl Iterator<Item = &'e Edit>) -> Expanded {
         let mut expanded: HashMap<Seq, Vec<(usize, Handle)>> = HashMap::new();
-        for (nth, edit) in edits.iter().enumerate() {
+        for (nth, edit) in edits.enumerate() {
             if let Change::Expand { at, .. } = edit.change {
                 expanded.entry(at.seq).or_default().push((nth, at));
             }

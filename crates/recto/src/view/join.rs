@@ -14,16 +14,41 @@ use crate::tokens::Tokens;
 use std::collections::HashMap;
 
 const BY: PassName = PassName::Borrowed("join");
+/// Among how many calls of the newest step one is looked for, one after the other.
+const NEAR_MAX: usize = 16;
 
 struct Join<'a, 'r> {
     view: View<'a>,
     decided: Decided<'a>,
     purpose: Purpose,
-    /// The newest call of each name: its item, and which of its answers.
-    calls: HashMap<&'a str, (usize, usize)>,
+    calls: Calls<'a>,
     /// The late results that are told of, so that none is told of twice.
     notes: HashMap<Digest, Seq>,
     request: &'r Request<'a>,
+}
+
+/// The newest call of each name: its item, and which of its answers.
+#[derive(Default)]
+struct Calls<'a> {
+    named: HashMap<&'a str, (usize, usize)>,
+    /// How many of the items are in there: nobody asks while every result follows its call.
+    items: usize,
+}
+
+impl<'a> Calls<'a> {
+    fn newest(&mut self, name: &str, items: &[Item<'a>]) -> Option<(usize, usize)> {
+        let last = items.last().filter(|item| item.answers.len() <= NEAR_MAX);
+        let near = last.and_then(|item| item.answers.iter().position(|it| item.call(it).id.as_str() == name));
+        if let Some(answer) = near {
+            return Some((items.len() - 1, answer));
+        }
+        for (at, item) in items.iter().enumerate().skip(self.items) {
+            let calls = item.answers.iter().map(|answer| item.call(answer).id.as_str());
+            self.named.extend(calls.enumerate().map(|(answer, name)| (name, (at, answer))));
+        }
+        self.items = items.len();
+        self.named.get(name).copied()
+    }
 }
 
 pub(super) fn join<'a>(window: Window<'a>, request: &Request<'a>, decided: Decided<'a>, purpose: Purpose) -> View<'a> {
@@ -42,16 +67,22 @@ pub(super) fn join<'a>(window: Window<'a>, request: &Request<'a>, decided: Decid
         counter: request.log.counter(),
         overhead: request.target.message_overhead,
         late_cost: request.late_system_cost(),
+        room: request.budget().ok().map(|budget| budget.room()),
         tells_errors: request.target.tells_errors,
         turn: request.reader.turn(),
         screen: None,
     };
-    let mut join = Join { view, decided, purpose, calls: HashMap::new(), notes: HashMap::new(), request };
-    let window = &join.view.window;
-    let shelved = |shelves: &[Shelf<'a>]| shelves.iter().flat_map(|shelf| shelf.entries.clone()).collect::<Vec<_>>();
-    let (before, after) = (shelved(&window.before), shelved(&window.after));
-    let main: Vec<&Counted> = window.named.iter().chain(&window.entries).copied().collect();
-    before.into_iter().chain(main).chain(after).for_each(|entry| join.take(entry));
+    let window = &view.window;
+    let mut entries: Vec<&Counted> = Vec::with_capacity(window.named.len() + window.entries.len());
+    let shelve = |shelf: &Shelf<'a>, entries: &mut Vec<&'a Counted>| entries.extend_from_slice(&shelf.entries);
+    window.before.iter().for_each(|shelf| shelve(shelf, &mut entries));
+    entries.extend_from_slice(&window.named);
+    entries.extend_from_slice(&window.entries);
+    window.after.iter().for_each(|shelf| shelve(shelf, &mut entries));
+    let mut join = Join { view, decided, purpose, calls: Calls::default(), notes: HashMap::new(), request };
+    for entry in entries {
+        join.take(entry);
+    }
     let (overhead, counter) = (join.view.overhead, join.view.counter);
     join.view.items.iter_mut().for_each(|item| item.recount(overhead, counter));
     join.view
@@ -68,9 +99,9 @@ impl<'a> Join<'a, '_> {
 
     fn step(&mut self, entry: &'a Counted) {
         let mut item = Item::new(entry, Kind::Step);
+        item.answers.reserve_exact(entry.shown().iter().filter(|part| matches!(part, Part::Call(_))).count());
         for (at, part) in entry.shown().iter().enumerate() {
-            if let Part::Call(call) = part {
-                self.calls.insert(call.id.as_str(), (self.view.items.len(), item.answers.len()));
+            if let Part::Call(_) = part {
                 item.answers.push(Answer { call: at, result: None, changed: None });
             }
         }
@@ -83,15 +114,14 @@ impl<'a> Join<'a, '_> {
         if status == Status::Pending {
             return self.leave_out(entry, "status", Reason::Status { status });
         }
-        let Some(&(item, answer)) = self.calls.get(result.call.as_str()) else {
+        let Some((item, answer)) = self.calls.newest(result.call.as_str(), &self.view.items) else {
             return self.without_call(entry);
         };
-        let step = self.view.items[item].seq();
         let of = &self.view.items[item];
         let is_noted = self.request.policy.select.status == StatusRule::Note;
-        let was_shown = of.entry.original().status == Status::Sent || is_noted;
+        let (step, was_shown) = (of.seq(), of.entry.original().status == Status::Sent || is_noted);
         let (call, answered) = (of.call(&of.answers[answer]), of.answers[answer].result);
-        let late = OpenCall {
+        let late = || OpenCall {
             call: call.id.clone(),
             tool: Some(call.name.clone()),
             answered: answered.map(|first| Answered { seq: first.seq, digest: first.digest }),
@@ -100,8 +130,8 @@ impl<'a> Join<'a, '_> {
             Some(first) if first.digest == entry.digest => {
                 self.leave_out(entry, "join", Reason::Duplicate { of: first.seq });
             }
-            Some(_) => self.late(entry, late),
-            None if self.is_settled(was_shown, step, &result.call, entry.seq) => self.late(entry, late),
+            Some(_) => self.late(entry, late()),
+            None if self.is_settled(was_shown, step, &result.call, entry.seq) => self.late(entry, late()),
             None => self.view.items[item].answers[answer].result = Some(entry),
         }
     }
@@ -131,13 +161,15 @@ impl<'a> Join<'a, '_> {
 
     /// Whether a page that was acknowledged showed the call without its result.
     fn is_settled(&mut self, was_shown: bool, step: Seq, call: &CallId, result: Seq) -> bool {
-        let settle = Change::Settle { step, call: call.clone() };
         if self.decided.settled(step, call) {
             return true;
         }
         let must = self.purpose == Purpose::Plan && was_shown && self.request.reader.saw_without(step, result);
-        let is_known = self.view.settles.iter().any(|edit| edit.change == settle);
-        if must && !is_known {
+        if !must {
+            return false;
+        }
+        let settle = Change::Settle { step, call: call.clone() };
+        if !self.view.settles.iter().any(|edit| edit.change == settle) {
             self.view.settles.push(Edit {
                 change: settle,
                 by: BY,
@@ -147,7 +179,7 @@ impl<'a> Join<'a, '_> {
                 due: None,
             });
         }
-        must
+        true
     }
 
     /// The result stands at its own place, as a note.
