@@ -261,6 +261,10 @@ impl Wire {
 
     /// Whether an element holds instructions, by nothing but its type and role.
     fn is_instruction(self, element: &str) -> bool {
+        // Most say neither word, nor a letter of it by its number.
+        if !["system", "developer", "\\u"].iter().any(|piece| element.contains(piece)) {
+            return false;
+        }
         let Some([kind, role]) = fields_of(element, ["type", "role"]) else { return false };
         let is_message = match self {
             Wire::OpenaiChat | Wire::Ollama => true,

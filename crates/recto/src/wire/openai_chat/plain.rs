@@ -6,7 +6,7 @@ use crate::entry::{Call, Entry, Part, Piece, Reasoning, Role, Text, ToolResult};
 use crate::wire::Reply;
 use crate::wire::json::{Object, Said, Word};
 use serde::Deserialize;
-use serde::de::{Deserializer, Error as _, SeqAccess, Visitor};
+use serde::de::{Deserializer, Error as _, IgnoredAny, SeqAccess, Visitor};
 use std::fmt;
 
 /// Reads a message, if it is a plain one.
@@ -68,6 +68,70 @@ struct Message<'t> {
     _audio: Option<Nothing>,
     #[serde(rename = "function_call")]
     _function_call: Option<Nothing>,
+}
+
+/// A piece of a streamed response, if it is a plain one.
+#[derive(Deserialize)]
+pub(super) struct Chunk<'t> {
+    #[serde(borrow)]
+    pub(super) choices: Vec<Object<Grown<'t>>>,
+    #[serde(borrow)]
+    pub(super) id: Option<Word<'t>>,
+    #[serde(borrow)]
+    pub(super) model: Option<Word<'t>>,
+    #[serde(rename = "usage")]
+    _usage: Option<Never>,
+    #[serde(rename = "error")]
+    _error: Option<Never>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Grown<'t> {
+    #[serde(default)]
+    pub(super) index: u64,
+    #[serde(borrow)]
+    pub(super) delta: Option<Object<Delta<'t>>>,
+    pub(super) finish_reason: Option<Said>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Delta<'t> {
+    #[serde(rename = "role")]
+    _role: Option<IgnoredAny>,
+    #[serde(borrow)]
+    pub(super) content: Option<Word<'t>>,
+    #[serde(borrow)]
+    pub(super) reasoning_content: Option<Word<'t>>,
+    #[serde(rename = "refusal")]
+    _refusal: Option<Never>,
+    #[serde(borrow)]
+    pub(super) tool_calls: Option<Vec<Object<Calling<'t>>>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Calling<'t> {
+    pub(super) index: Option<u64>,
+    pub(super) id: Option<String>,
+    #[serde(rename = "type", borrow)]
+    pub(super) kind: Option<Word<'t>>,
+    #[serde(borrow)]
+    pub(super) function: Option<Object<Told<'t>>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Told<'t> {
+    #[serde(borrow)]
+    pub(super) name: Option<Word<'t>>,
+    #[serde(borrow)]
+    pub(super) arguments: Option<Word<'t>>,
+}
+
+/// Reads a piece of a streamed response, if it is a plain one.
+pub(super) fn chunk(data: &str) -> Option<Chunk<'_>> {
+    serde_json::from_str(data).ok().map(|Object(chunk)| chunk)
 }
 
 /// What can't be there.
