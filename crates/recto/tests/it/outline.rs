@@ -329,7 +329,11 @@ fn plain_messages_are_read_as_others_are() {
     for body in &bodies {
         elements.extend(Wire::OpenaiChat.outline(body).unwrap().elements.iter().map(ToString::to_string));
     }
-    let damages: Vec<String> = (0..DAMAGED).map(|_| damaged(dice.pick(&elements), &mut dice)).collect();
+    let damage = |_| {
+        let element: &String = dice.pick(&elements);
+        damaged(element, &mut dice)
+    };
+    let damages: Vec<String> = (0..DAMAGED).map(damage).collect();
     let splices = (0..DAMAGED).map(|_| {
         let (one, other): (&String, &String) = (dice.pick(&elements), dice.pick(&elements));
         let cut =
