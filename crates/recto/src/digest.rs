@@ -96,18 +96,27 @@ impl std::hash::Hasher for FirstBytes {
     }
 }
 
-/// Builds a digest from fields; each is length-prefixed, so that fields can't run into each other.
+/// How much is gathered before anything is hashed.
+const SHORT_BYTES_MAX: usize = 256;
+
+/// Builds a digest from fields; each is length-prefixed, so that fields can't run into each other. Most are a few short
+/// fields, which are hashed at once.
 #[derive(Clone, Debug)]
-pub(crate) struct Hasher(blake3::Hasher);
+pub(crate) struct Hasher {
+    short: [u8; SHORT_BYTES_MAX],
+    length: usize,
+    /// What goes on where there is more.
+    long: Option<Box<blake3::Hasher>>,
+}
 
 impl Hasher {
     pub(crate) fn new() -> Hasher {
-        Hasher(blake3::Hasher::new())
+        Hasher { short: [0; SHORT_BYTES_MAX], length: 0, long: None }
     }
 
     pub(crate) fn bytes(&mut self, bytes: &[u8]) {
         self.number(bytes.len() as u64);
-        self.0.update(bytes);
+        self.add(bytes);
     }
 
     pub(crate) fn text(&mut self, text: &str) {
@@ -120,31 +129,70 @@ impl Hasher {
     }
 
     pub(crate) fn number(&mut self, number: u64) {
-        self.0.update(&number.to_le_bytes());
+        self.add(&number.to_le_bytes());
     }
 
     pub(crate) fn digest(&mut self, digest: Digest) {
-        self.0.update(&digest.0);
+        self.add(&digest.0);
     }
 
     pub(crate) fn digests(&mut self, digests: impl Iterator<Item = Digest>) {
         // All at once: the hash works by blocks of several.
         let mut bytes = Vec::with_capacity(digests.size_hint().0 * 16);
         digests.for_each(|digest| bytes.extend_from_slice(&digest.0));
-        self.0.update(&bytes);
+        self.add(&bytes);
     }
 
     /// Adds texts that are one field together.
     pub(crate) fn joined(&mut self, texts: &[&str]) {
         self.number(texts.iter().map(|text| text.len() as u64).sum());
         for text in texts {
-            self.0.update(text.as_bytes());
+            self.add(text.as_bytes());
         }
     }
 
-    pub(crate) fn finish(self) -> Digest {
+    fn add(&mut self, bytes: &[u8]) {
+        if let Some(long) = &mut self.long {
+            long.update(bytes);
+        } else if let Some(room) = self.short.get_mut(self.length..self.length + bytes.len()) {
+            room.copy_from_slice(bytes);
+            self.length += bytes.len();
+        } else {
+            let mut long = Box::new(blake3::Hasher::new());
+            long.update(&self.short[..self.length]);
+            long.update(bytes);
+            self.long = Some(long);
+        }
+    }
+
+    pub(crate) fn finish(&self) -> Digest {
+        let hash = match &self.long {
+            Some(long) => long.finalize(),
+            None => blake3::hash(&self.short[..self.length]),
+        };
         let mut bytes = [0; 16];
-        bytes.copy_from_slice(&self.0.finalize().as_bytes()[..16]);
+        bytes.copy_from_slice(&hash.as_bytes()[..16]);
         Digest(bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_digest_is_that_of_all_fields_in_a_row_however_long_they_are() {
+        for first in [0, 1, 239, 240, 241, 300, 5_000] {
+            for second in [0, 1, 8, 255, 256, 257, 2_000] {
+                let (one, other) = (vec![1; first], vec![2; second]);
+                let mut hasher = Hasher::new();
+                hasher.bytes(&one);
+                hasher.number(7);
+                hasher.bytes(&other);
+                let lengths = [first, second].map(|length| (length as u64).to_le_bytes());
+                let all = [&lengths[0][..], &one, &7_u64.to_le_bytes(), &lengths[1], &other].concat();
+                assert_eq!(hasher.finish().to_bytes(), blake3::hash(&all).as_bytes()[..16]);
+            }
+        }
     }
 }

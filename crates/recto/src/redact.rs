@@ -33,8 +33,9 @@ use crate::digest::{Digest, Hasher};
 use crate::entry::Redaction;
 use crate::error::Error;
 use crate::nearest::probably;
+use kind::Kinds;
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 pub use findings::{Finding, Findings};
@@ -74,7 +75,7 @@ pub struct Found {
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Redactor {
-    kinds: BTreeSet<Kind>,
+    kinds: Kinds,
     patterns: BTreeMap<Kind, Pattern>,
 }
 
@@ -86,25 +87,24 @@ impl Redactor {
 
     /// Returns the set that finds secrets of every kind.
     pub fn secrets() -> Redactor {
-        Redactor { kinds: Kind::ALL.into_iter().filter(|kind| !kind.is_personal()).collect(), ..Redactor::default() }
+        Redactor { kinds: Kinds::SECRETS, ..Redactor::default() }
     }
 
     /// Returns the set that finds secrets and personal data of every kind.
     pub fn all() -> Redactor {
-        Redactor { kinds: Kind::ALL.into_iter().collect(), ..Redactor::default() }
+        Redactor { kinds: Kinds::ALL, ..Redactor::default() }
     }
 
     /// Adds a kind by its name, or the group `secrets`, `personal` or `all`.
     pub fn with(mut self, name: &str) -> Result<Redactor, Error> {
-        self.kinds.extend(kinds_of(name)?);
+        self.kinds = self.kinds.with(kinds_of(name)?);
         Ok(self)
     }
 
     /// Takes a kind away by its name, or the group `secrets`, `personal` or `all`, or a pattern of the host's own.
     pub fn without(mut self, name: &str) -> Result<Redactor, Error> {
         if self.patterns.remove(&Kind::Own(name.into())).is_none() {
-            let gone: Vec<Kind> = kinds_of(name)?.collect();
-            self.kinds.retain(|kind| !gone.contains(kind));
+            self.kinds = self.kinds.without(kinds_of(name)?);
         }
         Ok(self)
     }
@@ -163,7 +163,7 @@ impl Redactor {
     }
 
     fn spans_once(&self, text: &str) -> Vec<Found> {
-        let mut found = scan::scan(text, &self.kinds);
+        let mut found = scan::scan(text, self.kinds);
         for (kind, pattern) in &self.patterns {
             found.extend(pattern.matches(text).map(|range| Found { range, kind: kind.clone() }));
         }
@@ -238,16 +238,10 @@ fn united(mut found: Vec<Found>) -> Vec<Found> {
     united
 }
 
-fn kinds_of(name: &str) -> Result<impl Iterator<Item = Kind>, Error> {
-    let is_meant = |kind: &Kind| match name {
-        "all" => true,
-        "secrets" => !kind.is_personal(),
-        "personal" => kind.is_personal(),
-        _ => kind.name() == name,
-    };
-    let kinds: Vec<Kind> = Kind::ALL.into_iter().filter(is_meant).collect();
+fn kinds_of(name: &str) -> Result<Kinds, Error> {
+    let kinds = Kinds::named(name);
     if !kinds.is_empty() {
-        return Ok(kinds.into_iter());
+        return Ok(kinds);
     }
     let names: Vec<&str> = Kind::ALL.iter().map(Kind::name).chain(["all", "secrets", "personal"]).collect();
     let hint = match probably(name, names.iter().copied()) {

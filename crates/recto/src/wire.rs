@@ -30,7 +30,7 @@ use std::str::FromStr;
 
 pub use ids::{CALL_ID_MAX, TOOL_NAME_MAX, call_id, tool_name};
 pub(crate) use ids::{Ids, accepted};
-pub use outline::Outline;
+pub use outline::{Ending, Layout, Outline};
 
 /// The most tools in a request to OpenAI, and the most calls in one of its messages.
 pub const TOOLS_MAX: usize = 128;

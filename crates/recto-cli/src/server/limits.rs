@@ -14,6 +14,7 @@ use memchr::memchr;
 use recto_engine::{Store, Tenant};
 use std::collections::HashMap;
 use std::future::poll_fn;
+use std::ops::Range;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,6 +24,8 @@ use tokio::time::timeout;
 
 /// How deep the JSON of a body may be nested.
 const DEPTH_MAX: usize = 128;
+/// How deep the messages of a body stand: in a list, in an object.
+pub(super) const LIST_DEPTH: usize = 2;
 /// How long a client may keep the next piece of its body to itself.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
 /// How much of a refused body is taken, and for how long.
@@ -96,6 +99,7 @@ pub(super) fn crowded(metrics: &Metrics, parts: &Parts) -> Response {
 /// Reads the body of a request, or says why it is not taken.
 pub(super) async fn body<S: Store>(
     server: &Server<S>,
+    tenant: Option<&Tenant>,
     bytes_max: usize,
     parts: &Parts,
     body: &mut Body,
@@ -123,7 +127,11 @@ pub(super) async fn body<S: Store>(
     })?;
     Heads::expect(parts);
     server.metrics.request_bytes.add(bytes.len() as u64);
-    if is_too_deep(&bytes) {
+    let is_too_deep = match tenant.and_then(|tenant| server.gateway.new_bytes(tenant, &bytes)) {
+        Some(new) => is_too_deep_within(&bytes, new, LIST_DEPTH),
+        None => is_too_deep(&bytes),
+    };
+    if is_too_deep {
         let message = format!("the body is nested more than {DEPTH_MAX} deep");
         return Err(refused(StatusCode::BAD_REQUEST, "too_deep", &message));
     }
@@ -185,9 +193,19 @@ pub(super) async fn drain(body: &mut Body) {
 }
 
 /// Returns whether brackets outside of strings are nested too deep. Whether it is JSON at all is seen later.
-fn is_too_deep(bytes: &[u8]) -> bool {
-    let (mut depth, mut at) = (0_usize, 0);
+pub(super) fn is_too_deep(bytes: &[u8]) -> bool {
+    is_too_deep_within(bytes, 0..bytes.len(), 0)
+}
+
+/// The same of bytes that were looked at before and were not too deep, but for some in their midst, which stand within so
+/// many brackets.
+pub(super) fn is_too_deep_within(bytes: &[u8], new: Range<usize>, around: usize) -> bool {
+    let (mut depth, mut at) = (around, new.start);
     while let Some(byte) = bytes.get(at) {
+        // The rest stands just as deep as where it was looked at.
+        if at == new.end && depth == around {
+            return false;
+        }
         match byte {
             b'{' | b'[' => depth += 1,
             b'}' | b']' => depth = depth.saturating_sub(1),

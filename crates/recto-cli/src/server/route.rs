@@ -170,7 +170,7 @@ async fn led<S: Store>(
         None => None,
     };
     let setup = server.setup();
-    let bytes = limits::body(&server, setup.settings.body_bytes_max, &parts, body).await?;
+    let bytes = limits::body(&server, tenant, setup.settings.body_bytes_max, &parts, body).await?;
     if let (LeadsTo::Api(at), Some(caller)) = (leads_to, &caller) {
         let response = Box::pin(api::answer(server, setup, caller.clone(), at, names, parts, bytes)).await;
         return Ok(response.map(|body| Body::new(Keeping { body, kept: seat })));

@@ -1,6 +1,6 @@
 use super::bytes::{after, run, unescaped};
+use super::kind::Kinds;
 use super::{Found, Kind, assigned, keys, number, pem, web};
-use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// No key is shorter than this, with its first letters.
@@ -37,9 +37,9 @@ static ALL: [u8; 256] = looks(true);
 ///
 /// Where a word ends can't be foreseen, and a processor that guesses wrong at each of them does little else. So the walk
 /// goes byte by byte, and turns aside only where something may be, or when a word gets as long as a key.
-pub(super) fn scan(text: &str, kinds: &BTreeSet<Kind>) -> Vec<Found> {
+pub(super) fn scan(text: &str, kinds: Kinds) -> Vec<Found> {
     let bytes = text.as_bytes();
-    let is_personal = kinds.iter().any(Kind::is_personal);
+    let is_personal = kinds.meets(Kinds::PERSONAL);
     let mut found = Hits { text, kinds, found: Vec::new() };
     if kinds.is_empty() {
         return found.found;
@@ -119,9 +119,9 @@ fn word_end(bytes: &[u8], at: usize) -> usize {
     at + run(bytes, at, usize::MAX, |byte| SECRETS[usize::from(byte)] & WORD != 0)
 }
 
-struct Hits<'k> {
-    text: &'k str,
-    kinds: &'k BTreeSet<Kind>,
+struct Hits<'t> {
+    text: &'t str,
+    kinds: Kinds,
     found: Vec<Found>,
 }
 

@@ -89,7 +89,7 @@ impl Screen {
         match (self.patterns.patterns.is_empty(), self.kinds.kinds.is_empty()) {
             (true, _) => Cow::Borrowed(&self.kinds),
             (_, true) => Cow::Borrowed(&self.patterns),
-            _ => Cow::Owned(Redactor { kinds: self.kinds.kinds.clone(), patterns: self.patterns.patterns.clone() }),
+            _ => Cow::Owned(Redactor { kinds: self.kinds.kinds, patterns: self.patterns.patterns.clone() }),
         }
     }
 

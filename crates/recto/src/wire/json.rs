@@ -1,11 +1,16 @@
 //! Reading JSON with positions: errors point into the whole text, whatever part of it was being read.
 
+use crate::entry::Text;
 use crate::error::{Error, Place};
 use serde::Deserialize;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::fmt;
+use std::marker::PhantomData;
 
 /// The text that raw values are part of.
 #[derive(Clone, Copy)]
@@ -19,17 +24,22 @@ pub(crate) type Fields<'t> = BTreeMap<String, &'t RawValue>;
 impl<'t> Source<'t> {
     /// Where a raw value of this text begins.
     pub(crate) fn place(&self, raw: &RawValue) -> Place {
-        Place::at(self.text, self.offset(raw))
+        Place::at(self.text, self.offset(raw.get()))
     }
 
-    fn offset(&self, raw: &RawValue) -> usize {
-        (raw.get().as_ptr() as usize).saturating_sub(self.text.as_ptr() as usize)
+    fn offset(&self, part: &str) -> usize {
+        (part.as_ptr() as usize).saturating_sub(self.text.as_ptr() as usize)
     }
 
     /// Reads a raw value; `what` says what it is.
     pub(crate) fn read<T: Deserialize<'t>>(&self, raw: &'t RawValue, what: &str) -> Result<T, Error> {
-        serde_json::from_str(raw.get()).map_err(|error| {
-            let at = self.offset(raw) + offset_in(raw.get(), error.line(), error.column());
+        self.read_text(raw.get(), what)
+    }
+
+    /// Reads a part of the text that is a value; `what` says what it is.
+    pub(crate) fn read_text<T: Deserialize<'t>>(&self, part: &'t str, what: &str) -> Result<T, Error> {
+        serde_json::from_str(part).map_err(|error| {
+            let at = self.offset(part) + offset_in(part, error.line(), error.column());
             Error::input(format!("{what}: {}", without_position(&error))).at(Place::at(self.text, at))
         })
     }
@@ -89,6 +99,56 @@ impl<'s, 't> Fielded<'s, 't> {
     }
 }
 
+/// An object. By itself, a struct that is derived takes a list of its values as well.
+pub(crate) struct Object<T>(pub(crate) T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Object<T>, D::Error> {
+        struct Fields<T>(PhantomData<T>);
+
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Fields<T> {
+            type Value = Object<T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Object<T>, A::Error> {
+                T::deserialize(MapAccessDeserializer::new(map)).map(Object)
+            }
+        }
+
+        deserializer.deserialize_map(Fields(PhantomData))
+    }
+}
+
+/// A string that is only looked at.
+#[derive(Deserialize)]
+pub(crate) struct Word<'t>(#[serde(borrow)] pub(crate) Cow<'t, str>);
+
+/// A string that is kept, copied once.
+pub(crate) struct Said(pub(crate) Text);
+
+impl<'de> Deserialize<'de> for Said {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Said, D::Error> {
+        struct Copied;
+
+        impl Visitor<'_> for Copied {
+            type Value = Said;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a string")
+            }
+
+            fn visit_str<E>(self, text: &str) -> Result<Said, E> {
+                Ok(Said(text.into()))
+            }
+        }
+
+        deserializer.deserialize_str(Copied)
+    }
+}
+
 /// The message of a JSON error without its own idea of the position.
 pub(crate) fn without_position(error: &serde_json::Error) -> String {
     let text = error.to_string();
@@ -110,7 +170,7 @@ pub(crate) fn offset_in(text: &str, line: usize, column: usize) -> usize {
 /// Replaces escapes of lone surrogates, which no text can hold, by the replacement character, and says at which bytes
 /// they stood; no byte moves. Other mistakes stay for the parser to find.
 pub(crate) fn without_lone_surrogates(text: &str) -> (Cow<'_, str>, Vec<usize>) {
-    if !text.contains("\\ud") && !text.contains("\\uD") {
+    if !text.contains("\\u") || !text.contains("\\ud") && !text.contains("\\uD") {
         return (Cow::Borrowed(text), Vec::new());
     }
     let (bytes, mut lone, mut at) = (text.as_bytes(), Vec::new(), 0);

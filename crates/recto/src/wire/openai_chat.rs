@@ -3,13 +3,14 @@
 mod content;
 mod decode;
 mod encode;
+mod plain;
 mod reply;
 mod rules;
 mod stream;
 mod validate;
 
 pub use decode::decode;
-pub(crate) use decode::decode_elements;
+pub(crate) use decode::{decode_elements, decode_plain};
 pub(crate) use decode::{message, messages};
 pub use encode::{encode, encode_messages, encode_with};
 pub use reply::decode_reply;

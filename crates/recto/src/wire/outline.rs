@@ -1,6 +1,8 @@
 //! A request body in outline: where its messages begin and end, and the few words that say what is wanted. What was
 //! said is not decoded, so that a body whose messages are known costs no more than walking over it once.
 
+mod layout; // where things stand, for bodies that begin the same
+
 use crate::entry::{Entry, Part, Reasoning};
 use crate::error::Error;
 use crate::wire::json::{Source, place_of, without_lone_surrogates, without_position};
@@ -13,6 +15,12 @@ use std::collections::HashSet;
 use std::fmt;
 use std::ops::Range;
 
+pub use layout::{Ending, Layout};
+
+/// How many fields of a body are looked for.
+const FIELDS: usize = 13;
+/// Where among them the tools stand, as they are given, be it as `null`.
+const TOOLS: usize = 3;
 /// What stands between elements that are read only for what they say about later ones, and those.
 const SEPARATOR: &str = r#"{"role":"user","content":"-"}"#;
 
@@ -39,11 +47,16 @@ pub struct Outline<'b> {
     pub held_by: Option<Cow<'b, str>>,
     /// Whether a tool that somebody else answers can be offered beside the client's own.
     is_open: bool,
-    /// The tools as they are given, be it as `null`.
-    tools_given: Option<&'b str>,
+    /// The fields that were looked for.
+    fields: Values<'b>,
+    /// Those of them that stand before the list of messages, if there is one.
+    before_list: Option<Values<'b>>,
     wire: Wire,
     body: &'b str,
 }
+
+/// The values of the fields of a body that are looked for, each as JSON text.
+type Values<'b> = [Option<&'b str>; FIELDS];
 
 impl Outline<'_> {
     /// Reads the elements from this one on, with what earlier ones say about them. Sealed reasoning in them is bound to
@@ -65,7 +78,7 @@ impl Outline<'_> {
         }
         let group = format!(r#"{{"functionDeclarations":[{definition}]}}"#);
         let definition = if self.wire == Wire::Gemini { &group } else { definition };
-        let Some(given) = self.tools_given else {
+        let Some(given) = self.fields[TOOLS] else {
             let end = self.body.trim_end().strip_suffix('}')?.len();
             return Some((end..end, format!(r#","tools":[{definition}]"#)));
         };
@@ -112,9 +125,24 @@ impl Wire {
     /// Finds the messages of a request body, and what it says beside them. What [`decode`](Wire::decode) reads, this
     /// finds; of fields given twice, the last counts.
     pub fn outline(self, body: &str) -> Result<Outline<'_>, Error> {
-        let list = self.list();
-        let names = [
-            list,
+        let (names, list) = (self.names(), self.list());
+        // Almost every body has a list there. Anything else is looked at once more, to tell what it is.
+        let found = walk(body, Walk { names, list: Some(list) })
+            .or_else(|_| walk(body, Walk { names, list: None }))
+            .map_err(|error| Error::input(without_position(&error)).at(place_of(body, &error)))?;
+        let (elements, before_list) = match (found.list, found.fields[0]) {
+            (Some((elements, before)), _) => (elements, Some(before)),
+            (None, Some(raw)) => (self.elements(&Source { text: body }, raw)?, None),
+            (None, None) => (Vec::new(), None),
+        };
+        let leading = elements.iter().take_while(|element| self.is_instruction(element)).count();
+        self.outlined(body, found.fields, before_list, elements, leading)
+    }
+
+    /// The names of the fields that are looked for; the list of messages is the first, and tools stand at [`TOOLS`].
+    fn names(self) -> [&'static str; FIELDS] {
+        [
+            self.list(),
             "model",
             "stream",
             "tools",
@@ -128,33 +156,22 @@ impl Wire {
             "background",
             // How a client of Gemini may spell where its instructions stand.
             "system_instruction",
-        ];
-        // Almost every body has a list there. Anything else is looked at once more, to tell what it is.
-        let (found, elements) = walk(body, Walk { names, list: Some(list) })
-            .or_else(|_| walk(body, Walk { names, list: None }))
-            .map_err(|error| Error::input(without_position(&error)).at(place_of(body, &error)))?;
-        let [
-            messages,
-            model,
-            stream,
-            tools,
-            beside,
-            session,
-            previous,
-            conversation,
-            functions,
-            n,
-            store,
-            background,
-            other,
-        ] = found;
+        ]
+    }
+
+    /// Says what the fields of a body mean.
+    fn outlined<'b>(
+        self,
+        body: &'b str,
+        fields: Values<'b>,
+        before_list: Option<Values<'b>>,
+        elements: Vec<&'b str>,
+        leading: usize,
+    ) -> Result<Outline<'b>, Error> {
+        let [_, model, stream, tools, beside, session, previous, conversation, functions, n, store, background, other] =
+            fields;
         let beside = other.filter(|_| self == Wire::Gemini).or(beside);
         let source = Source { text: body };
-        let elements = match (elements, messages) {
-            (Some(elements), _) => elements.into_iter().map(RawValue::get).collect(),
-            (None, Some(raw)) => self.elements(&source, raw)?,
-            (None, None) => Vec::new(),
-        };
         let is_responses = self == Wire::OpenaiResponses;
         let session = session.and_then(|raw| self.session_of(raw));
         let conversation = conversation.and_then(|raw| inner(raw, "id").or(Some(raw)));
@@ -162,7 +179,7 @@ impl Wire {
             model: model.map_or(Ok(None), |raw| model_of(&source, raw))?.map(|model| self.bare(model)),
             is_streaming: if self == Wire::Ollama { !is(stream, "false") } else { is(stream, "true") },
             instructions: beside.filter(|_| !matches!(self, Wire::OpenaiChat | Wire::Ollama)).and_then(given),
-            leading: elements.iter().take_while(|element| self.is_instruction(element)).count(),
+            leading,
             elements,
             tools: tools.and_then(given),
             session: session.and_then(text),
@@ -174,7 +191,8 @@ impl Wire {
                 Wire::OpenaiResponses => is(store, "false") && !is(background, "true"),
                 Wire::Anthropic | Wire::Gemini | Wire::Ollama => true,
             },
-            tools_given: tools.map(RawValue::get),
+            fields,
+            before_list,
             wire: self,
             body,
         })
@@ -182,6 +200,11 @@ impl Wire {
 
     /// Reads elements of an [`Outline`] as if they were all of a body. Sealed reasoning in them is bound to nothing.
     pub fn read_elements(self, elements: &[&str], model: Option<&str>) -> Result<Decoded, Error> {
+        if self == Wire::OpenaiChat
+            && let Some(decoded) = openai_chat::decode_plain(elements, model)
+        {
+            return Ok(decoded);
+        }
         let is_plain = |element: &&str| matches!(without_lone_surrogates(element), (Cow::Borrowed(_), _));
         if self == Wire::OpenaiChat && elements.iter().all(is_plain) {
             return openai_chat::decode_elements(elements, model);
@@ -227,18 +250,22 @@ impl Wire {
         }
     }
 
-    fn elements<'b>(self, source: &Source<'b>, raw: &'b RawValue) -> Result<Vec<&'b str>, Error> {
+    fn elements<'b>(self, source: &Source<'b>, raw: &'b str) -> Result<Vec<&'b str>, Error> {
         let is_responses = self == Wire::OpenaiResponses;
-        match raw.get().as_bytes().first() {
+        match raw.as_bytes().first() {
             Some(b'n') if is_responses => Ok(Vec::new()),
-            Some(b'"') if is_responses => Ok(vec![raw.get()]),
-            _ => Ok(source.read::<Vec<&RawValue>>(raw, self.list())?.into_iter().map(RawValue::get).collect()),
+            Some(b'"') if is_responses => Ok(vec![raw]),
+            _ => Ok(source.read_text::<Vec<&RawValue>>(raw, self.list())?.into_iter().map(RawValue::get).collect()),
         }
     }
 
     /// Whether an element holds instructions, by nothing but its type and role.
     fn is_instruction(self, element: &str) -> bool {
-        let Ok(([kind, role], _)) = walk(element, Walk { names: ["type", "role"], list: None }) else { return false };
+        // Most say neither word, nor a letter of it by its number.
+        if !["system", "developer", "\\u"].iter().any(|piece| element.contains(piece)) {
+            return false;
+        }
+        let Some([kind, role]) = fields_of(element, ["type", "role"]) else { return false };
         let is_message = match self {
             Wire::OpenaiChat | Wire::Ollama => true,
             Wire::OpenaiResponses => kind.and_then(text).is_none_or(|kind| kind == "message"),
@@ -253,7 +280,7 @@ impl Wire {
     fn step_before<'e, 'b>(self, before: &'e [&'b str], elements: &[&'b str]) -> &'e [&'b str] {
         let Some(first) = elements.first() else { return &[] };
         let is_result = |element: &&str| {
-            let found = walk(element, Walk { names: ["role"], list: None }).ok().and_then(|([role], _)| role);
+            let found = fields_of(element, ["role"]).and_then(|[role]| role);
             found.and_then(text).is_some_and(|role| role.eq_ignore_ascii_case("tool"))
         };
         let length = match self {
@@ -265,7 +292,7 @@ impl Wire {
     }
 
     /// What a client says which session it is with, in the field that it says so in.
-    fn session_of(self, raw: &RawValue) -> Option<&RawValue> {
+    fn session_of(self, raw: &str) -> Option<&str> {
         match self {
             Wire::Anthropic => inner(raw, "user_id"),
             Wire::OpenaiChat | Wire::OpenaiResponses => Some(raw),
@@ -297,7 +324,7 @@ fn opaque_calls<'b>(before: &[&'b str], entries: &[Entry]) -> Vec<&'b str> {
         if open.is_empty() {
             break;
         }
-        let Ok(([kind, id], _)) = walk(element, Walk { names: ["type", "call_id"], list: None }) else { continue };
+        let Some([kind, id]) = fields_of(element, ["type", "call_id"]) else { continue };
         let Some(kind) = kind.and_then(text).filter(|kind| kind.ends_with("_call")) else { continue };
         let is_open = id.and_then(text).is_some_and(|id| open.remove(&*id));
         if is_open && kind != "function_call" && kind != "custom_tool_call" {
@@ -321,47 +348,56 @@ fn unbind(entry: &mut Entry) {
 }
 
 /// Whether one answer is wanted, by somebody who knows of tools.
-fn is_one_answer(functions: Option<&RawValue>, n: Option<&RawValue>) -> bool {
+fn is_one_answer(functions: Option<&str>, n: Option<&str>) -> bool {
     functions.and_then(given).is_none() && n.and_then(given).is_none_or(|n| n == "1")
 }
 
 /// Whether a value is there, and is this.
-fn is(raw: Option<&RawValue>, value: &str) -> bool {
-    raw.is_some_and(|raw| raw.get() == value)
+fn is(raw: Option<&str>, value: &str) -> bool {
+    raw == Some(value)
 }
 
 /// A value that says something.
-fn given(raw: &RawValue) -> Option<&str> {
-    Some(raw.get()).filter(|text| *text != "null")
+fn given(raw: &str) -> Option<&str> {
+    Some(raw).filter(|text| *text != "null")
 }
 
 /// A string that says something.
-fn text(raw: &RawValue) -> Option<Cow<'_, str>> {
-    let quoted = raw.get().strip_prefix('"')?.strip_suffix('"')?;
+fn text(raw: &str) -> Option<Cow<'_, str>> {
+    let quoted = raw.strip_prefix('"')?.strip_suffix('"')?;
     let text = match quoted.contains('\\') {
         false => Cow::Borrowed(quoted),
-        true => Cow::Owned(serde_json::from_str(&without_lone_surrogates(raw.get()).0).ok()?),
+        true => Cow::Owned(serde_json::from_str(&without_lone_surrogates(raw).0).ok()?),
     };
     Some(text).filter(|text| !text.is_empty())
 }
 
 /// The name of a model, which must be one.
-fn model_of<'b>(source: &Source<'b>, raw: &'b RawValue) -> Result<Option<Cow<'b, str>>, Error> {
-    match raw.get().as_bytes().first() {
+fn model_of<'b>(source: &Source<'b>, raw: &'b str) -> Result<Option<Cow<'b, str>>, Error> {
+    match raw.as_bytes().first() {
         Some(b'n') => Ok(None),
         Some(b'"') => Ok(Some(text(raw).unwrap_or_default())),
-        _ => source.read::<Option<String>>(raw, "model").map(|model| model.map(Cow::Owned)),
+        _ => source.read_text::<Option<String>>(raw, "model").map(|model| model.map(Cow::Owned)),
     }
 }
 
 /// A field of a value that is an object.
-fn inner<'b>(raw: &'b RawValue, name: &str) -> Option<&'b RawValue> {
-    let ([field], _) = walk(raw.get(), Walk { names: [name], list: None }).ok()?;
-    field
+fn inner<'b>(raw: &'b str, name: &str) -> Option<&'b str> {
+    fields_of(raw, [name]).and_then(|[field]| field)
 }
 
-/// The values of some fields, and the elements of one that is a list.
-type Found<'b, const N: usize> = ([Option<&'b RawValue>; N], Option<Vec<&'b RawValue>>);
+/// Some fields of a value that is an object.
+fn fields_of<'b, const N: usize>(raw: &'b str, names: [&str; N]) -> Option<[Option<&'b str>; N]> {
+    walk(raw, Walk { names, list: None }).ok().map(|found| found.fields)
+}
+
+/// What was found in an object.
+struct Found<'b, const N: usize> {
+    /// The values of some fields.
+    fields: [Option<&'b str>; N],
+    /// The elements of the one that is a list, and which fields had been found before it.
+    list: Option<(Vec<&'b str>, [Option<&'b str>; N])>,
+}
 
 /// Walks over an object once.
 fn walk<'b, const N: usize>(object: &'b str, walk: Walk<'_, N>) -> Result<Found<'b, N>, serde_json::Error> {
@@ -394,18 +430,19 @@ impl<'de, const N: usize> Visitor<'de> for Walk<'_, N> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let (mut fields, mut elements) = ([None; N], None);
+        let mut found = Found { fields: [None; N], list: None };
         // Names are read raw too, since one that no text can hold is no mistake of the body's.
         while let Some(key) = map.next_key::<&RawValue>()? {
-            let name = text(key).unwrap_or_default();
+            let name = text(key.get()).unwrap_or_default();
             if self.list == Some(&*name) {
-                elements = Some(map.next_value()?);
+                let elements: Vec<&RawValue> = map.next_value()?;
+                found.list = Some((elements.into_iter().map(RawValue::get).collect(), found.fields));
             } else if let Some(at) = self.names.iter().position(|own| *own == name) {
-                fields[at] = Some(map.next_value()?);
+                found.fields[at] = Some(map.next_value::<&RawValue>()?.get());
             } else {
                 map.next_value::<IgnoredAny>()?;
             }
         }
-        Ok((fields, elements))
+        Ok(found)
     }
 }

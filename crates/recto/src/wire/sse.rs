@@ -26,25 +26,48 @@ pub struct Reader {
 impl Reader {
     /// Takes some bytes, and returns the events that are complete now. Bytes that are no text are replaced.
     pub fn push(&mut self, bytes: &[u8]) -> Result<Vec<Event>, Error> {
-        let mut events = Vec::new();
-        for &byte in bytes {
-            let was_return = std::mem::replace(&mut self.after_return, byte == b'\r');
-            match byte {
-                b'\n' if was_return => {}
-                b'\n' | b'\r' => events.extend(self.line()),
-                _ => self.line.push(byte),
+        let (mut events, mut rest) = (Vec::new(), bytes);
+        while let Some(first) = rest.first() {
+            if std::mem::take(&mut self.after_return) && *first == b'\n' {
+                rest = &rest[1..];
+                continue;
             }
-            if self.line.len() + self.event.data.len() > EVENT_BYTES_MAX {
-                return Err(Error::input(format!("an event of more than {} MiB", EVENT_BYTES_MAX >> 20)));
-            }
+            let end = rest.iter().position(|byte| matches!(byte, b'\n' | b'\r'));
+            let (line, behind) = rest.split_at(end.unwrap_or(rest.len()));
+            self.bounded(line.len())?;
+            let Some((mark, behind)) = behind.split_first() else {
+                self.line.extend_from_slice(line);
+                break;
+            };
+            self.after_return = *mark == b'\r';
+            events.extend(self.ended(line));
+            self.bounded(0)?;
+            rest = behind;
         }
         Ok(events)
     }
 
+    /// Refuses an event that would be too long with so many more bytes.
+    fn bounded(&self, more: usize) -> Result<(), Error> {
+        match self.line.len() + more + self.event.data.len() > EVENT_BYTES_MAX {
+            true => Err(Error::input(format!("an event of more than {} MiB", EVENT_BYTES_MAX >> 20))),
+            false => Ok(()),
+        }
+    }
+
+    /// Takes the end of a line; most come in one piece.
+    fn ended(&mut self, end: &[u8]) -> Option<Event> {
+        if self.line.is_empty() {
+            return self.line(end);
+        }
+        let mut line = std::mem::take(&mut self.line);
+        line.extend_from_slice(end);
+        self.line(&line)
+    }
+
     /// Takes a whole line; an empty one ends the event.
-    fn line(&mut self) -> Option<Event> {
-        let line = std::mem::take(&mut self.line);
-        let line = String::from_utf8_lossy(&line);
+    fn line(&mut self, line: &[u8]) -> Option<Event> {
+        let line = String::from_utf8_lossy(line);
         if line.is_empty() {
             let event = std::mem::take(&mut self.event);
             return std::mem::take(&mut self.has_data).then_some(event);

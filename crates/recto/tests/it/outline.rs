@@ -3,6 +3,7 @@
 use crate::chain::{list, model, odd, read, said, written};
 use crate::fuzz::damaged;
 use expect_test::expect;
+use recto::wire::Ending;
 use recto::{Entry, Role, Wire, transcript};
 use recto_testkit::mixed::Dice;
 use recto_testkit::shared;
@@ -245,4 +246,116 @@ fn an_output_is_the_same_whether_its_call_was_read_with_it_or_not() {
     assert_eq!(behind.entries, whole[2..]);
     assert_eq!((behind.entries[0].role, alone.entries[0].role), (Role::User, Role::Tool));
     assert_eq!(said(&behind.entries), said(&alone.entries));
+}
+
+/// Outlines a body by one that may begin the same, and returns whether it could be.
+fn agrees_behind(wire: Wire, before: &str, body: &str) -> bool {
+    let Some(layout) = wire.outline(before).unwrap().layout() else { return false };
+    let same = before.bytes().zip(body.bytes()).take_while(|(one, other)| one == other).count();
+    let elements = layout.elements().partition_point(|element| element.end <= same);
+    let Some(start) = layout.elements()[..elements].last().map(|last| last.end) else { return false };
+    let is_same = body.as_bytes()[start..].ends_with(before[layout.ending()].as_bytes());
+    let endings = if is_same { vec![Ending::Same, Ending::Other] } else { vec![Ending::Other] };
+    let outlined = endings.into_iter().filter_map(|ending| layout.outline(body, elements, ending));
+    let outlined: Vec<String> = outlined.map(|outline| format!("{outline:?}")).collect();
+    for outline in &outlined {
+        assert_eq!(*outline, format!("{:?}", wire.outline(body).unwrap()), "{before}\n{body}");
+    }
+    !outlined.is_empty()
+}
+
+#[test]
+fn a_body_that_begins_the_same_is_outlined_the_same() {
+    let endings = [
+        "]}",
+        " ] , \"model\" : \"other\" , \"tools\":[{\"a\":[]}],\"n\":1 } ",
+        "],\"stream\":true,\"strea\\u006d\":false,\"x\":[[]]}",
+        "],\"metadata\":{\"user_id\":\"u\"},\"system\":\"s\",\"instructions\":null,\"prompt_cache_key\":\"k\"}",
+    ];
+    for wire in Wire::ALL {
+        let (mut behind, mut damages) = (0, 0);
+        for seed in 0..BODIES {
+            let mut dice = Dice::new(seed + 9_000);
+            let before = odd(wire, &mut dice);
+            let layout = wire.outline(&before).unwrap().layout().unwrap();
+            let (said, ending) = before.split_at(layout.ending().start);
+            let message = &before[dice.pick(layout.elements()).clone()];
+            for ending in endings.into_iter().chain([ending]) {
+                for more in [String::new(), format!(",{message}"), format!(" , {message}\n,\t{message} ")] {
+                    let body = format!("{said}{more}{ending}");
+                    assert!(agrees_behind(wire, &before, &body), "{body}");
+                    // What was found by another is as good as what was found alone.
+                    agrees_behind(wire, &body, &format!("{said}{more},{message}{ending}"));
+                    damages += usize::from(agrees_behind(wire, &body, &damaged(&body, &mut dice)));
+                }
+            }
+            behind += 1;
+            for wrong in ["", "]", "],}", ",]}", "]}}", "] x}", "],\"a\"}", "],\"a\":1,}", "],1:2}", "]}]"] {
+                assert!(!agrees_behind(wire, &before, &format!("{said}{wrong}")), "{wrong}");
+            }
+            // Another list is the one that counts, wherever it stands.
+            let list = list(wire);
+            agrees_behind(wire, &before, &format!("{said}],\"{list}\":[{message}]}}"));
+            agrees_behind(wire, &before, &format!("{said}],\"{list}\":7}}"));
+            let twice = format!("{{\"{list}\":[{message}],\"{list}\":[{message},{message}],\"model\":\"b\"}}");
+            assert!(agrees_behind(wire, &twice, &twice.replace("\"b\"", "\"c\"")));
+        }
+        assert!(damages > behind, "{wire}: {damages}");
+    }
+}
+
+#[test]
+fn plain_messages_are_read_as_others_are() {
+    // A field that says nothing makes a message one that is read field by field.
+    let odd_one = |element: &str| element.replacen('{', "{\"zz\":null,", 1);
+    let (mut dice, mut good) = (Dice::new(77), 0);
+    let texts = [
+        r#"{"role":"user","content":"a\n\u00e9","name":"x"}"#,
+        r#"{"role":"developer","content":[{"type":"text","text":"a"},{"type":"text","text":""}]}"#,
+        r#"{"role":"assistant","content":null,"refusal":null,"annotations":[],"audio":null,"function_call":null,"tool_calls":
+            [{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}},{"id":"b","function":{"name":"g"}}]}"#,
+        r#"{"role":"assistant","content":"","reasoning_content":"hm","reasoning":null,"refusal":"","tool_calls":null}"#,
+        r#"{"role":"tool","tool_call_id":"a","content":"done","name":null}"#,
+        r#"{"role":"tool","tool_call_id":"a","content":[{"text":"a","type":"text"}]}"#,
+        r#"{"role":"user","content":"","tool_call_id":null,"tool_calls":[]}"#,
+        r#"["user","hi"]"#,
+        r#"{"role":{"user":null},"content":"a"}"#,
+        r#"{"role":"assistant","tool_calls":[["a","function",["f","{}"]]]}"#,
+        r#"{"role":"assistant","tool_calls":[{"id":"a","function":["f","{}"]}]}"#,
+        r#"{"role":"user","content":[["text","a"]]}"#,
+    ];
+    let bodies: Vec<String> = (0..40).map(|_| odd(Wire::OpenaiChat, &mut dice)).collect();
+    let mut elements: Vec<String> = texts.map(str::to_string).to_vec();
+    for body in &bodies {
+        elements.extend(Wire::OpenaiChat.outline(body).unwrap().elements.iter().map(ToString::to_string));
+    }
+    let damage = |_| {
+        let element: &String = dice.pick(&elements);
+        damaged(element, &mut dice)
+    };
+    let damages: Vec<String> = (0..DAMAGED).map(damage).collect();
+    let splices = (0..DAMAGED).map(|_| {
+        let (one, other): (&String, &String) = (dice.pick(&elements), dice.pick(&elements));
+        let cut =
+            |text: &str, dice: &mut Dice| text.match_indices(',').nth(dice.below(6)).map_or(text.len(), |it| it.0);
+        let (at, from) = (cut(one, &mut dice), cut(other, &mut dice));
+        format!("{}{}", &one[..at], &other[from..])
+    });
+    let splices: Vec<String> = splices.collect();
+    for element in elements.iter().chain(&damages).chain(&splices) {
+        let read = |element: &str| Wire::OpenaiChat.read_elements(&[element], None).ok();
+        let (plain, by_field) = (read(element), read(&odd_one(element)));
+        if serde_json::from_str::<Value>(element).is_ok() && !element.contains("\\u") {
+            assert_eq!(plain, by_field, "{element}");
+            good += usize::from(plain.is_some());
+        }
+        let reply = |element: &str| {
+            let body = format!(r#"{{"id":"x","choices":[{{"index":0,"message":{element},"finish_reason":"stop"}}]}}"#);
+            Wire::OpenaiChat.decode_reply(&body).ok()
+        };
+        if element.starts_with('{') {
+            assert_eq!(reply(element), reply(&odd_one(element)), "{element}");
+        }
+    }
+    assert!(good > 1_000, "{good}");
 }

@@ -1,6 +1,7 @@
 //! A request, as far as it has to be read to find its conversation.
 
-use super::{CONVERSATION, Refused, Seen};
+use super::seen::{Read, Seen};
+use super::{CONVERSATION, Refused};
 use axum::body::Bytes;
 use axum::http::{HeaderMap, StatusCode};
 use recto::Error;
@@ -56,8 +57,7 @@ impl<'b> Incoming<'b> {
         body: &'b Bytes,
     ) -> Result<Incoming<'b>, Error> {
         let text = std::str::from_utf8(body).map_err(|error| Error::input(error.to_string()))?;
-        let outline = wire.outline(text)?;
-        let (chains, unseen) = seen.chains(tenant, wire, &outline, body)?;
+        let Read { outline, chains, unseen } = seen.read(tenant, wire, text, body)?;
         let named = headers.get(CONVERSATION).map(|value| {
             let name = value.to_str().unwrap_or_default().trim();
             let is_good = !name.is_empty() && name.len() <= NAME_BYTES_MAX && !name.chars().any(char::is_control);

@@ -4,7 +4,7 @@ use super::blocks::{Read, Reading, with_field};
 use super::decode::{Reported, error_text, stop, top};
 use crate::entry::{Arguments, Call, Part, Role, Status, Text};
 use crate::error::Error;
-use crate::wire::json::{Fields, Source};
+use crate::wire::json::{Fields, Object, Source, Word};
 use crate::wire::{Reply, Stop};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -50,6 +50,16 @@ struct Delta<'t> {
     citation: Option<&'t RawValue>,
 }
 
+/// An event that says no more than that a block grows, as almost all do.
+#[derive(Deserialize)]
+struct Grown<'t> {
+    #[serde(rename = "type", borrow)]
+    kind: Word<'t>,
+    index: u64,
+    #[serde(borrow)]
+    delta: Delta<'t>,
+}
+
 #[derive(Deserialize)]
 struct Message {
     id: Option<Text>,
@@ -67,6 +77,13 @@ impl Stream {
     /// Takes the data of one event; kinds of events that are not known are passed over.
     pub fn event(&mut self, data: &str) -> Result<(), Error> {
         if data.trim().is_empty() {
+            return Ok(());
+        }
+        if let Ok(Object(grown)) = serde_json::from_str::<Object<Grown<'_>>>(data)
+            && grown.kind.0 == "content_block_delta"
+            && let Some(block) = self.blocks.get_mut(&grown.index)
+        {
+            block.grow(grown.delta);
             return Ok(());
         }
         let source = Source { text: data };

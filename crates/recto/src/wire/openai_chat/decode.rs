@@ -1,5 +1,6 @@
 //! From body to entries: every mistake is named with its position, and nothing is half-read.
 
+use super::plain;
 use crate::entry::{Call, Entry, Media, Part, Piece, Reasoning, Role, Text, ToolResult};
 use crate::error::Error;
 use crate::wire::json::{Fields, Source, place_of, without_position};
@@ -36,6 +37,12 @@ pub fn decode(body: &str) -> Result<Decoded, Error> {
         }
     }
     Ok(decoded)
+}
+
+/// Reads messages that were found one by one, if all of them are plain.
+pub(crate) fn decode_plain(elements: &[&str], model: Option<&str>) -> Option<Decoded> {
+    let entries = elements.iter().map(|element| plain::entry(element)).collect::<Option<_>>()?;
+    Some(Decoded { model: model.map(Text::from), entries, ..Decoded::default() })
 }
 
 /// Reads messages that were found one by one.
@@ -119,6 +126,11 @@ fn is_nothing(raw: &RawValue) -> bool {
 }
 
 fn entry(source: &Source<'_>, raw: &RawValue, at: usize, whose: For) -> Result<Read, Error> {
+    if whose == For::Provider
+        && let Some(entry) = plain::entry(raw.get())
+    {
+        return Ok(Read { entry, mark: None });
+    }
     let fields: Fields<'_> = source.read(raw, &format!("messages[{at}]"))?;
     of_fields(source, raw, fields, at, whose)
 }

@@ -1,7 +1,8 @@
 //! From response to reply.
 
 use super::decode::{record, top};
-use crate::entry::{Part, Role, Status, Text};
+use super::plain;
+use crate::entry::{Entry, Part, Role, Status, Text};
 use crate::error::Error;
 use crate::tokens::Tokens;
 use crate::wire::json::{Fields, Source};
@@ -12,6 +13,9 @@ use serde_json::value::RawValue;
 
 /// Reads a response body that was not streamed.
 pub fn decode_reply(body: &str) -> Result<Reply, Error> {
+    if let Some(reply) = plain::reply(body) {
+        return Ok(reply);
+    }
     let source = Source { text: body };
     let fields: Fields<'_> = top(body)?;
     let Some(choices) = fields.get("choices") else {
@@ -41,17 +45,22 @@ pub fn decode_reply(body: &str) -> Result<Reply, Error> {
 
 /// Reads the message of a response, which ended for a reason.
 pub(super) fn reply(source: &Source<'_>, message: &RawValue, ended: Option<&str>) -> Result<Reply, Error> {
-    let mut entry = record(source, message, 0)?.entry;
+    let entry = record(source, message, 0)?.entry;
     if entry.role != Role::Assistant {
         return Err(source.refuse(message, "the reply is not an assistant's"));
     }
-    if ended == Some("error") {
+    Ok(self::ended(entry, ended))
+}
+
+/// Returns the reply that ended for a reason.
+pub(super) fn ended(mut entry: Entry, reason: Option<&str>) -> Reply {
+    if reason == Some("error") {
         entry.status = Status::Error;
     }
     let has_calls = entry.calls().next().is_some();
     let has_refused = entry.parts.iter().any(|part| matches!(part, Part::Opaque { .. }));
-    let stop = ended.and_then(|ended| stop(ended, has_calls, has_refused));
-    Ok(Reply { entry, id: None, model: None, stop, usage: None })
+    let stop = reason.and_then(|reason| stop(reason, has_calls, has_refused));
+    Reply { entry, id: None, model: None, stop, usage: None }
 }
 
 /// Why an answer ended, in the provider's word for it, that calls tools or has refused.
@@ -89,7 +98,7 @@ struct Details {
 }
 
 #[derive(Deserialize)]
-struct Reported {
+pub(super) struct Reported {
     prompt_tokens: u64,
     completion_tokens: u64,
     prompt_tokens_details: Option<Details>,
@@ -108,7 +117,7 @@ pub(crate) fn read_usage(value: &Value) -> Option<Usage> {
 }
 
 impl Reported {
-    fn normalised(self) -> Usage {
+    pub(super) fn normalised(self) -> Usage {
         let details = self.prompt_tokens_details.unwrap_or_default();
         Usage {
             input: Tokens(self.prompt_tokens),

@@ -1,10 +1,11 @@
 //! A response that comes in pieces: `data:` lines up to `[DONE]`.
 
 use super::decode::top;
+use super::plain::{self, Calling, Chunk};
 use super::reply::{reply, said, usage};
 use crate::entry::{Status, Text};
 use crate::error::Error;
-use crate::wire::json::{Fields, Source};
+use crate::wire::json::{Fields, Object, Said, Source, Word};
 use crate::wire::{Reply, Usage};
 use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
@@ -78,6 +79,10 @@ impl Stream {
             self.is_done = true;
             return Ok(());
         }
+        if let Some(chunk) = plain::chunk(data) {
+            self.grow(chunk);
+            return Ok(());
+        }
         let source = Source { text: data };
         let fields: Fields<'_> = top(data)?;
         self.error = fields.get("error").and_then(|raw| said(raw)).or(self.error.take());
@@ -99,6 +104,29 @@ impl Stream {
             }
         }
         Ok(())
+    }
+
+    /// Takes a plain piece: the same as field by field, in one go.
+    fn grow(&mut self, chunk: Chunk<'_>) {
+        self.has_begun = true;
+        for (told, kept) in [(chunk.id, &mut self.id), (chunk.model, &mut self.model)] {
+            if kept.is_none() {
+                *kept = told.filter(|Word(text)| !text.is_empty()).map(|Word(text)| text.into());
+            }
+        }
+        for Object(choice) in chunk.choices.into_iter().filter(|Object(choice)| choice.index == 0) {
+            self.ended = choice.finish_reason.map(|Said(reason)| reason).or(self.ended.take());
+            let Some(Object(delta)) = choice.delta else { continue };
+            if let Some(Word(text)) = delta.content {
+                self.content.get_or_insert_default().push_str(&text);
+            }
+            if let Some(Word(text)) = delta.reasoning_content {
+                self.reasoning.push_str(&text);
+            }
+            for Object(calling) in delta.tool_calls.into_iter().flatten() {
+                self.call(calling.into());
+            }
+        }
     }
 
     fn delta(&mut self, source: &Source<'_>, name: &str, raw: &RawValue) -> Result<(), Error> {
@@ -184,6 +212,18 @@ impl Stream {
             reply.entry.status = Status::Error;
         }
         Ok(reply)
+    }
+}
+
+impl From<Calling<'_>> for Piece {
+    fn from(calling: Calling<'_>) -> Piece {
+        let Calling { index, id, kind, function } = calling;
+        let owned = |word: Option<Word<'_>>| word.map(|Word(text)| text.into_owned());
+        let told = |Object(told): Object<plain::Told<'_>>| Told {
+            name: owned(told.name),
+            arguments: owned(told.arguments).map(Value::String),
+        };
+        Piece { index, id, kind: owned(kind), function: function.map(told), custom: None, rest: Map::new() }
     }
 }
 
