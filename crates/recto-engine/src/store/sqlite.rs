@@ -1,17 +1,20 @@
 //! Conversations in one SQLite file: one writer with group commit, readers beside it, other processes welcome.
 //!
-//! What was acknowledged is on disk: a write is answered after its commit, and a commit waits for the disk. Nothing is
-//! kept in memory between transactions, so several processes may use one file.
+//! What was acknowledged is on disk: a write is answered after its commit, and a commit waits for the disk. What is kept in
+//! memory between transactions counts only while nobody else has written, so several processes may use one file.
 
 #[cfg(feature = "postgres")]
 mod carry;
 pub(super) mod check;
+mod db;
 mod erase;
 mod fault;
 mod fork;
 pub(super) mod found;
+mod head;
 mod index;
 mod keys;
+mod known;
 pub(super) mod lens;
 mod links;
 mod read;
@@ -28,9 +31,9 @@ pub use upkeep::Existing;
 use super::*;
 use crate::error::Kind;
 use crate::timing::Timing;
+use db::Db;
 use found::{Found, integer};
 use lens::Lens;
-use rusqlite::Connection;
 use std::fs::{DirBuilder, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -72,7 +75,7 @@ impl Sqlite {
         if let Some(pages) = limits.pages_max {
             connection.query_row(&format!("PRAGMA max_page_count = {pages}"), [], |_| Ok(()))?;
         }
-        erase::finish_interrupted(&connection)?;
+        erase::finish_interrupted(&Db::over(&connection))?;
         let writer = Some(Arc::new(Writer::start(connection)?));
         Ok(Sqlite { path: path.into(), readers: Readers::of(path.into(), false), writer, writes: Arc::default() })
     }
@@ -103,7 +106,7 @@ impl Sqlite {
 
     async fn write<T: Send + 'static>(
         &self,
-        work: impl Fn(&Connection) -> Result<T, Error> + Send + 'static,
+        work: impl Fn(&Db<'_>) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
         let _running = self.writes.running();
         self.writer()?.write(work).await
@@ -114,7 +117,7 @@ impl Sqlite {
         &self,
         tenant: &Tenant,
         id: &ConversationId,
-        work: impl FnOnce(&Connection, &Found) -> Result<T, Error> + Send + 'static,
+        work: impl FnOnce(&Db<'_>, &Found) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
         let (tenant, id) = (tenant.clone(), id.clone());
         self.readers.read(move |db| work(db, &Found::live(db, &tenant, &id)?)).await
@@ -155,7 +158,7 @@ fn new_file(path: &Path) -> io::Result<std::fs::File> {
 impl Store for Sqlite {
     async fn create(&self, tenant: &Tenant, new: NewConversation) -> Result<Conversation, Error> {
         let tenant = tenant.clone();
-        self.write(move |db| Ok(fork::create(db, &tenant, &new)?.conversation)).await
+        self.write(move |db| fork::create(db, &tenant, &new)).await
     }
 
     async fn conversation(&self, tenant: &Tenant, id: &ConversationId) -> Result<Conversation, Error> {
@@ -196,7 +199,7 @@ impl Store for Sqlite {
     }
 
     async fn tallies(&self, tenant: &Tenant, id: &ConversationId, at: Vec<Seq>) -> Result<Vec<Tally>, Error> {
-        let tally = |db: &Connection, found: &Found, at: &Seq| read::tally(db, found, integer(at.0));
+        let tally = |db: &Db<'_>, found: &Found, at: &Seq| read::tally(db, found, integer(at.0));
         self.read(tenant, id, move |db, found| at.iter().map(|at| tally(db, found, at)).collect()).await
     }
 
@@ -212,7 +215,7 @@ impl Store for Sqlite {
 
     async fn reader(&self, tenant: &Tenant, id: &ConversationId, reader: &ReaderName) -> Result<ReaderRow, Error> {
         let reader = reader.clone();
-        let row = move |db: &Connection, found: &Found| Ok(Lens::of(db, found.n, &reader)?.map(|lens| lens.row));
+        let row = move |db: &Db<'_>, found: &Found| Ok(Lens::of(db, found.n, &reader)?.map(|lens| lens.row));
         Ok(self.read(tenant, id, row).await?.unwrap_or_default())
     }
 
@@ -318,7 +321,7 @@ impl Store for Sqlite {
     }
 
     async fn forks(&self, tenant: &Tenant, id: &ConversationId) -> Result<Vec<ConversationId>, Error> {
-        let forks = |db: &Connection, found: &Found| fork::forks(db, found.n);
+        let forks = |db: &Db<'_>, found: &Found| fork::forks(db, found.n);
         Ok(self.read(tenant, id, forks).await?.into_iter().map(|(_, id)| id).collect())
     }
 

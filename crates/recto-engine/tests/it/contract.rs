@@ -152,3 +152,10 @@ fn sqlite() -> (TempFolder, Sqlite) {
     let store = Sqlite::open(folder.path().join("store.db")).expect("a new store can be opened");
     (folder, store)
 }
+
+#[test]
+fn two_stores_on_one_file_do_together_what_the_store_in_memory_does() {
+    let (folder, one) = sqlite();
+    let two = Sqlite::open(folder.path().join("store.db")).expect("it is there");
+    model::compare_in_turns(&[one, two], model::Lives::Many);
+}

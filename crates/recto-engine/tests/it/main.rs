@@ -14,6 +14,7 @@ mod exchange;
 mod folder;
 mod forward;
 mod kill;
+mod known;
 mod port;
 mod postgres;
 mod processes;

@@ -1,5 +1,7 @@
 //! Reading rows as they are, for another store to keep.
 
+use super::db::Db;
+use super::lens::reader_name;
 use super::{Sqlite, fault};
 use crate::error::Error;
 use crate::store::carry::{Cell, Header, Table};
@@ -10,7 +12,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params_from_iter};
 const EVERYTHING: &str = "
     SELECT tenant, id FROM conversation WHERE ?1 IS NULL OR (tenant, id) > (?1, ?2) ORDER BY tenant, id LIMIT ?3";
 const HEADER: &str = "
-    SELECT c.state, c.epoch, h.version, h.seq, h.tally, coalesce(s.body, ''), c.tokenizer, a.body, a.counts, p.id, c.upto,
+    SELECT c.state, c.epoch, h.version, h.seq, h.tally, coalesce(h.names, s.body, ''), c.tokenizer, a.body, a.counts, p.id, c.upto,
     c.copied, c.created, h.updated
     FROM conversation c JOIN head h ON h.n = c.n JOIN text a ON a.id = c.about
     LEFT JOIN text s ON s.id = h.strands LEFT JOIN conversation p ON p.n = c.parent
@@ -30,8 +32,12 @@ fn question(table: Table) -> (&'static str, &'static str) {
             "c.hash",
         ),
         Table::Reader => (
-            "SELECT r.key, t.body, r.turns, r.ordinal, r.base_turn, r.base_ordinal \
-             FROM reader r CROSS JOIN text t ON t.id = r.name WHERE r.n = ?1",
+            concat!(
+                "SELECT r.key, ",
+                reader_name!(),
+                ", r.turns, r.ordinal, r.base_turn, r.base_ordinal \
+                 FROM reader r LEFT JOIN text t ON t.id = r.name WHERE r.n = ?1"
+            ),
             "r.key",
         ),
         Table::Decision => (
@@ -63,7 +69,7 @@ impl Sqlite {
         rows: usize,
     ) -> Result<Vec<(Tenant, ConversationId)>, Error> {
         let after = after.cloned();
-        let work = move |db: &Connection| {
+        let work = move |db: &Db<'_>| {
             let (tenant, id) = (after.as_ref().map(|it| it.0.as_str()), after.as_ref().map(|it| it.1.as_str()));
             let rows = i64::try_from(rows).unwrap_or(i64::MAX);
             let mut statement = db.prepare_cached(EVERYTHING)?;
@@ -77,7 +83,7 @@ impl Sqlite {
     /// Returns what the row of a conversation says.
     pub(in crate::store) async fn header(&self, key: &(Tenant, ConversationId)) -> Result<Option<Header>, Error> {
         let (tenant, id) = key.clone();
-        let work = move |db: &Connection| {
+        let work = move |db: &Db<'_>| {
             let mut statement = db.prepare_cached(HEADER)?;
             Ok(statement.query_row([tenant.as_str(), id.as_str()], header).optional()?)
         };
@@ -118,7 +124,7 @@ fn header(row: &Row<'_>) -> rusqlite::Result<Header> {
 }
 
 fn page(
-    db: &Connection,
+    db: &Db<'_>,
     (tenant, id): (&Tenant, &ConversationId),
     table: Table,
     after: Option<Vec<Cell>>,
@@ -128,7 +134,7 @@ fn page(
     let (select, key) = question(table);
     let places: Vec<String> = (0..table.keys()).map(|at| format!("?{}", at + 2)).collect();
     let behind = if after.is_some() { format!("AND ({key}) > ({})", places.join(", ")) } else { String::new() };
-    let mut statement = db.prepare_cached(&format!("{select} {behind} ORDER BY {key} LIMIT {rows}"))?;
+    let mut statement = Connection::prepare_cached(db, &format!("{select} {behind} ORDER BY {key} LIMIT {rows}"))?;
     let columns = statement.column_count();
     let values = std::iter::once(rusqlite::types::Value::Integer(n)).chain(after.into_iter().flatten().map(value));
     let mut found = statement.query(params_from_iter(values))?;

@@ -1,5 +1,6 @@
 //! What `recto doctor` asks: whether the file is whole, and whether what is in it agrees with itself.
 
+use super::db::Db;
 use super::found::{Found, integer, place};
 use super::{Sqlite, lens, read, schema, upkeep};
 use crate::error::{Error, Kind};
@@ -7,7 +8,7 @@ use crate::store::{ConversationId, ReaderName, Row, State};
 use recto::Seq;
 use recto::digest::Digest;
 use recto::log::Tally;
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{OptionalExtension, params};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fs;
@@ -85,7 +86,7 @@ impl Sqlite {
         let (path, is_read_only) = (self.path.clone(), self.writer.is_none());
         let task = tokio::task::spawn_blocking(move || {
             let connection = if is_read_only { schema::read_only(&path)? } else { schema::reader(&path)? };
-            check(&connection, &path, &hash, &mut progress)
+            check(&Db::over(&connection), &path, &hash, &mut progress)
         });
         task.await.unwrap_or_else(|error| Err(Kind::Defect { what: format!("a check failed: {error}") }.into()))
     }
@@ -93,7 +94,7 @@ impl Sqlite {
 
 type Hash<'a> = &'a dyn Fn(&Row) -> Digest;
 
-fn check(db: &Connection, path: &Path, hash: Hash<'_>, progress: &mut dyn FnMut(u64)) -> Result<Report, Error> {
+fn check(db: &Db<'_>, path: &Path, hash: Hash<'_>, progress: &mut dyn FnMut(u64)) -> Result<Report, Error> {
     let length = |path: &Path| Some(fs::metadata(path).map_or(0, |file| file.len()));
     let log_bytes = length(&schema::beside(path, "-wal"));
     let schema = schema::number(db, "PRAGMA user_version")?;
@@ -126,13 +127,13 @@ fn check(db: &Connection, path: &Path, hash: Hash<'_>, progress: &mut dyn FnMut(
     Ok(report)
 }
 
-fn next(db: &Connection, last: i64) -> Result<Option<(i64, ConversationId)>, Error> {
+fn next(db: &Db<'_>, last: i64) -> Result<Option<(i64, ConversationId)>, Error> {
     let row = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get::<_, String>(1)?.into()));
     Ok(db.prepare_cached(NEXT)?.query_row([last], row).optional()?)
 }
 
 fn conversation(
-    db: &Connection,
+    db: &Db<'_>,
     n: i64,
     id: &ConversationId,
     hash: Hash<'_>,
@@ -170,7 +171,7 @@ fn conversation(
 
 /// Checks entries against the running sums, and returns how often each large text is referred to.
 fn entries(
-    db: &Connection,
+    db: &Db<'_>,
     mut found: Found,
     id: &ConversationId,
     hash: Hash<'_>,
@@ -232,7 +233,7 @@ pub(in crate::store) fn follows(before: &Tally, row: &Row) -> bool {
 }
 
 fn contents(
-    db: &Connection,
+    db: &Db<'_>,
     n: i64,
     id: &ConversationId,
     refs: &BTreeMap<Digest, i64>,
@@ -251,9 +252,9 @@ fn contents(
     Ok(())
 }
 
-fn reader(db: &Connection, n: i64, id: &ConversationId, name: &ReaderName, report: &mut Report) -> Result<(), Error> {
+fn reader(db: &Db<'_>, n: i64, id: &ConversationId, name: &ReaderName, report: &mut Report) -> Result<(), Error> {
     let Some(lens) = lens::Lens::of(db, n, name)? else { return Ok(()) };
-    let count = |sql: &str| -> Result<(u64, Option<u64>, Option<u64>), Error> {
+    let count = |sql: &'static str| -> Result<(u64, Option<u64>, Option<u64>), Error> {
         Ok(db.prepare_cached(sql)?.query_row(params![lens.r], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?)
     };
     let (decisions, first, last) = count(DECISIONS)?;

@@ -3,9 +3,11 @@
 //! Words are overwritten where they stand (see `schema.rs` for why that is enough); tables that words may have moved
 //! about in are written anew.
 
+use super::db::Db;
 use super::fault;
 use super::found::{Found, empty_text, integer, put_text};
-use super::{fork, index, lens, schema, write};
+use super::head::wrote;
+use super::{fork, index, lens, schema};
 use crate::error::{Error, Kind};
 use crate::store::{ConversationId, EraseEntries, Forks, ReaderName, Remains, State, Tenant, Upto};
 use rusqlite::{Connection, OptionalExtension, params};
@@ -23,7 +25,8 @@ const FENCE: &str = "UPDATE conversation SET state = 1, epoch = epoch + 1 WHERE 
 const INTERRUPTED: &str = "SELECT n FROM conversation WHERE state = 1 ORDER BY depth DESC LIMIT ?1";
 const TOMB: &str = "
     UPDATE conversation SET state = 2, parent = NULL, upto = -1, copied = 0, depth = 0 WHERE n = ?1";
-const TOMB_HEAD: &str = "UPDATE head SET seq = -1, strands = 0, tally = '', version = version + 1 WHERE n = ?1";
+const TOMB_HEAD: &str = "
+    UPDATE head SET seq = -1, strands = 0, names = NULL, tally = '', version = version + 1 WHERE n = ?1";
 const WORDS_OF: &str = "SELECT c.about, h.strands FROM conversation c JOIN head h ON h.n = c.n WHERE c.n = ?1";
 const READERS: &str = "SELECT r, name FROM reader WHERE n = ?1 LIMIT ?2";
 const DROP_READER: &str = "DELETE FROM reader WHERE r = ?1";
@@ -81,11 +84,12 @@ struct Worded {
 
 /// Fences a conversation, and its forks if they are to go too; returns all of them, the deepest first.
 pub(super) fn fence(
-    db: &Connection,
+    db: &Db<'_>,
     tenant: &Tenant,
     id: &ConversationId,
     forks: Forks,
 ) -> Result<Vec<(i64, ConversationId)>, Error> {
+    db.forget();
     let found = Found::any(db, tenant, id)?;
     if found.conversation.state == State::Erased {
         return Ok(Vec::new());
@@ -122,7 +126,8 @@ pub(super) struct Step {
 }
 
 /// Deletes some rows of a fenced conversation; the last step leaves the tombstone.
-pub(super) fn step(db: &Connection, n: i64) -> Result<Step, Error> {
+pub(super) fn step(db: &Db<'_>, n: i64) -> Result<Step, Error> {
+    db.forget();
     index::void(db, n)?;
     let entries = wipe(db, n, &ENTRIES)?;
     let mut rows = entries + wipe(db, n, &CONTENTS)? + index::sweep(db, Some(n))?;
@@ -153,7 +158,7 @@ pub(super) fn step(db: &Connection, n: i64) -> Result<Step, Error> {
     Ok(Step { entries, is_done: rows == 0 })
 }
 
-fn wipe(db: &Connection, of: i64, table: &Worded) -> Result<u64, Error> {
+fn wipe(db: &Db<'_>, of: i64, table: &Worded) -> Result<u64, Error> {
     let rows: Vec<(rusqlite::types::Value, i64)> = {
         let mut statement = db.prepare_cached(table.some)?;
         let rows = statement.query_map([of, STEP_ROWS], |row| Ok((row.get(0)?, row.get(1)?)))?;
@@ -166,7 +171,7 @@ fn wipe(db: &Connection, of: i64, table: &Worded) -> Result<u64, Error> {
     Ok(rows.len() as u64)
 }
 
-fn bury(db: &Connection, n: i64) -> Result<(), Error> {
+fn bury(db: &Db<'_>, n: i64) -> Result<(), Error> {
     let words = db.prepare_cached(WORDS_OF)?.query_row([n], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
     let (about, strands) = words.ok_or_else(|| fault::corrupt(format!("conversation {n} has no head")))?;
     empty_text(db, about)?;
@@ -177,7 +182,7 @@ fn bury(db: &Connection, n: i64) -> Result<(), Error> {
 }
 
 /// Writes the small tables anew that words may have moved about in.
-pub(super) fn rebuild(db: &Connection) -> Result<(), Error> {
+pub(super) fn rebuild(db: &Db<'_>) -> Result<(), Error> {
     db.execute_batch("SAVEPOINT rebuild")?;
     let done = db.execute_batch(REBUILD);
     // Tables that were made, and have no rows yet, don't count as something that was written.
@@ -191,7 +196,7 @@ pub(super) fn rebuild(db: &Connection) -> Result<(), Error> {
 }
 
 /// Returns a conversation whose erase was interrupted.
-pub(super) fn interrupted(db: &Connection) -> Result<Option<i64>, Error> {
+pub(super) fn interrupted(db: &Db<'_>) -> Result<Option<i64>, Error> {
     Ok(db.prepare_cached(INTERRUPTED)?.query_row([1], |row| row.get(0)).optional()?)
 }
 
@@ -211,12 +216,9 @@ pub(super) fn cut_log(db: &Connection) -> Result<(), Error> {
 }
 
 /// Erases the bodies of entries, and what decisions quote of them; returns how many entries had one.
-pub(super) fn entries(
-    db: &Connection,
-    tenant: &Tenant,
-    id: &ConversationId,
-    erase: &EraseEntries,
-) -> Result<u64, Error> {
+pub(super) fn entries(db: &Db<'_>, tenant: &Tenant, id: &ConversationId, erase: &EraseEntries) -> Result<u64, Error> {
+    // Others of its family are written to as well.
+    db.forget();
     let found = Found::live(db, tenant, id)?;
     let mut erased = 0;
     for remains in &erase.remains {
@@ -226,7 +228,7 @@ pub(super) fn entries(
             match entry(db, n, remains)? {
                 Some(one) => had_body = Some(had_body.unwrap_or(false) || one),
                 // It sees the entry all the same, and may have been read.
-                None => write::wrote(db, n, None)?,
+                None => wrote(db, n, None)?,
             }
         }
         let missing = || Kind::NotFound { what: format!("entry {} in conversation {:?}", remains.seq, id.as_str()) };
@@ -236,12 +238,12 @@ pub(super) fn entries(
         let of = Found::live(db, tenant, id)?;
         decision(db, &of, name, row)?;
     }
-    write::wrote(db, found.n, None)?;
+    wrote(db, found.n, None)?;
     Ok(erased)
 }
 
 /// Returns every conversation of the family that shares a place and may hold it: one alone, unless some were copied.
-fn holders(db: &Connection, n: i64, seq: i64) -> Result<Vec<i64>, Error> {
+fn holders(db: &Db<'_>, n: i64, seq: i64) -> Result<Vec<i64>, Error> {
     let mut top = n;
     for _ in 0..GENERATIONS_MAX {
         let mut statement = db.prepare_cached(PARENT)?;
@@ -261,7 +263,7 @@ fn holders(db: &Connection, n: i64, seq: i64) -> Result<Vec<i64>, Error> {
 }
 
 /// Erases one entry of one conversation; whether it had a body, if it is there at all.
-pub(super) fn entry(db: &Connection, n: i64, remains: &Remains) -> Result<Option<bool>, Error> {
+pub(super) fn entry(db: &Db<'_>, n: i64, remains: &Remains) -> Result<Option<bool>, Error> {
     let seq = integer(remains.seq.0);
     let mut statement = db.prepare_cached(ENTRY)?;
     let found: Option<(bool, Option<Vec<u8>>, i64)> =
@@ -278,11 +280,11 @@ pub(super) fn entry(db: &Connection, n: i64, remains: &Remains) -> Result<Option
             db.prepare_cached(DROP_CONTENT)?.execute(params![n, hash])?;
         }
     }
-    write::wrote(db, n, None)?;
+    wrote(db, n, None)?;
     Ok(Some(!is_erased))
 }
 
-fn decision(db: &Connection, of: &Found, name: &ReaderName, row: &crate::store::DecisionRow) -> Result<(), Error> {
+fn decision(db: &Db<'_>, of: &Found, name: &ReaderName, row: &crate::store::DecisionRow) -> Result<(), Error> {
     let ordinal = integer(row.ordinal);
     for it in lens::stretches(db, of, name, Upto::NOW)? {
         if ordinal <= it.ordinals.0 || ordinal > it.ordinals.1 {
@@ -294,29 +296,29 @@ fn decision(db: &Connection, of: &Found, name: &ReaderName, row: &crate::store::
         let body = put_text(db, &row.body, "")?;
         let (turn, kind, about) = (integer(row.turn), lens::kind_number(row.kind), integer(row.about));
         db.prepare_cached(PUT_DECISION)?.execute(params![it.r, ordinal, turn, kind, about, body])?;
-        return write::wrote(db, of.n, None);
+        return wrote(db, of.n, None);
     }
     let what = format!("decision {ordinal} of reader {:?} in {:?}", name.as_str(), of.conversation.id.as_str());
     Err(Kind::NotFound { what }.into())
 }
 
 /// Finishes, on a connection of its own, what an interrupted erase has left.
-pub(super) fn finish_interrupted(db: &Connection) -> Result<(), Error> {
+pub(super) fn finish_interrupted(db: &Db<'_>) -> Result<(), Error> {
     let mut has_any = false;
     while let Some(n) = schema::patiently(|| interrupted(db))? {
         has_any = true;
-        schema::begin(db)?;
+        db.begin()?;
         let done = step(db, n);
         match &done {
-            Ok(_) => db.execute_batch("COMMIT")?,
-            Err(_) => db.execute_batch("ROLLBACK")?,
+            Ok(_) => db.commit()?,
+            Err(_) => db.roll_back("ROLLBACK"),
         }
         done?;
     }
     if has_any {
-        schema::begin(db)?;
+        db.begin()?;
         rebuild(db)?;
-        db.execute_batch("COMMIT")?;
+        db.commit()?;
         cut_log(db)?;
     }
     Ok(())

@@ -1,14 +1,17 @@
 //! Making conversations, and forks that share the past of another instead of copying it.
 
-use super::found::{Found, Link, NO_TEXT, integer, integer_or_none, put_text, write_strands, write_tally};
+use super::db::Db;
+use super::found::{Found, Link, integer_or_none, put_text};
+use super::head;
 use super::lens::{self, Lens};
 use super::read;
 use crate::error::{Error, Kind};
 use crate::store::bounds::check_name;
-use crate::store::{ConversationId, FORK_DEPTH_MAX, ForkPoint, NewConversation, ReaderName, ReaderRow, Tenant, Upto};
+use crate::store::{
+    Conversation, ConversationId, FORK_DEPTH_MAX, ForkPoint, NewConversation, ReaderName, ReaderRow, Tenant, Upto,
+};
 use recto::Seq;
-use recto::log::Tally;
-use rusqlite::{Connection, params};
+use rusqlite::params;
 
 /// The version of a conversation that was just made.
 const FIRST_VERSION: u64 = 1;
@@ -17,8 +20,6 @@ const EXISTS: &str = "SELECT state FROM conversation WHERE tenant = ?1 AND id = 
 const MAKE: &str = "
     INSERT INTO conversation (tenant, id, state, epoch, tokenizer, about, parent, upto, copied, depth, created)
     VALUES (?1, ?2, 0, 0, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
-const MAKE_HEAD: &str = "
-    INSERT INTO head (n, seq, strands, tally, version, updated) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
 const FORKS: &str = "SELECT n, id FROM conversation WHERE parent = ?1 AND state <> 2 ORDER BY id";
 
 const SHARED_ENTRIES: &str = "
@@ -45,18 +46,36 @@ const COPY_TURN: &str = "INSERT INTO turn (r, turn, head, spared, receipt, at) V
 const OWN_ALL: &str = "UPDATE reader SET base_turn = 0, base_ordinal = 0 WHERE r = ?1";
 
 /// Makes a conversation.
-pub(super) fn create(db: &Connection, tenant: &Tenant, new: &NewConversation) -> Result<Found, Error> {
+pub(super) fn create(db: &Db<'_>, tenant: &Tenant, new: &NewConversation) -> Result<Conversation, Error> {
+    let mut found = begin(db, tenant, new)?;
+    if found.is_new {
+        head::make(db, &mut found)?;
+    }
+    let made = found.conversation.clone();
+    db.leave(tenant, found);
+    Ok(made)
+}
+
+/// Makes a conversation that is written to at once; unless it is a fork, its head is still to be written.
+pub(super) fn begin(db: &Db<'_>, tenant: &Tenant, new: &NewConversation) -> Result<Found, Error> {
     check_name("tenant", tenant.as_str())?;
     check_name("conversation", new.id.as_str())?;
-    let mut statement = db.prepare_cached(EXISTS)?;
-    if let Some(row) = statement.query(params![tenant.as_str(), new.id.as_str()])?.next()? {
-        let was = if row.get::<_, i64>(0)? == 0 { "" } else { ", though erased," };
-        return Err(Kind::Exists { what: format!("conversation {:?}{was}", new.id.as_str()) }.into());
-    }
     match &new.from {
-        None => Ok(Found::made(make(db, tenant, new, &Tally::default(), None)?, new, FIRST_VERSION)),
-        Some(from) => Found::numbered(db, fork(db, tenant, new, from)?),
+        None => Ok(Found::made(make(db, tenant, new, None)?, new, FIRST_VERSION)),
+        Some(from) => {
+            refuse_known(db, tenant, new)?;
+            fork(db, tenant, new, from)
+        }
     }
+}
+
+/// Fails if there is, or was, a conversation of this name.
+fn refuse_known(db: &Db<'_>, tenant: &Tenant, new: &NewConversation) -> Result<(), Error> {
+    let mut statement = db.prepare_cached(EXISTS)?;
+    let mut rows = statement.query(params![tenant.as_str(), new.id.as_str()])?;
+    let Some(row) = rows.next()? else { return Ok(()) };
+    let was = if row.get::<_, i64>(0)? == 0 { "" } else { ", though erased," };
+    Err(Kind::Exists { what: format!("conversation {:?}{was}", new.id.as_str()) }.into())
 }
 
 /// What a fork stands on.
@@ -66,16 +85,10 @@ struct Stand<'a> {
     is_copied: bool,
 }
 
-fn make(
-    db: &Connection,
-    tenant: &Tenant,
-    new: &NewConversation,
-    tally: &Tally,
-    stand: Option<&Stand<'_>>,
-) -> Result<i64, Error> {
+fn make(db: &Db<'_>, tenant: &Tenant, new: &NewConversation, stand: Option<&Stand<'_>>) -> Result<i64, Error> {
     let about = put_text(db, &new.title, &new.meta)?;
     let depth = stand.filter(|it| !it.is_copied).map_or(0, |it| it.parent.depth + 1);
-    db.prepare_cached(MAKE)?.execute(params![
+    let made = db.prepare_cached(MAKE)?.execute(params![
         tenant.as_str(),
         new.id.as_str(),
         &*new.tokenizer,
@@ -85,16 +98,16 @@ fn make(
         stand.is_some_and(|it| it.is_copied),
         depth,
         new.at.0,
-    ])?;
-    let n = db.last_insert_rowid();
-    let strands = if tally.strands().is_empty() { NO_TEXT } else { put_text(db, &write_strands(tally)?, "")? };
-    let head = integer_or_none(tally.head());
-    let tally = write_tally(tally, head);
-    db.prepare_cached(MAKE_HEAD)?.execute(params![n, head, strands, tally, integer(FIRST_VERSION), new.at.0])?;
-    Ok(n)
+    ]);
+    // A name that is taken is refused by the table; that is rare, so nobody looks first.
+    if let Err(error) = made {
+        refuse_known(db, tenant, new)?;
+        return Err(error.into());
+    }
+    Ok(db.last_insert_rowid())
 }
 
-fn fork(db: &Connection, tenant: &Tenant, new: &NewConversation, from: &ForkPoint) -> Result<i64, Error> {
+fn fork(db: &Db<'_>, tenant: &Tenant, new: &NewConversation, from: &ForkPoint) -> Result<Found, Error> {
     let parent = Found::live(db, tenant, &from.conversation)?;
     let head = parent.conversation.tally.head();
     if let Some(upto) = from.upto.filter(|upto| Some(*upto) > head) {
@@ -106,7 +119,10 @@ fn fork(db: &Connection, tenant: &Tenant, new: &NewConversation, from: &ForkPoin
     let upto = integer_or_none(tally.head());
     let is_copied = parent.depth >= FORK_DEPTH_MAX;
     let stand = Stand { parent: &parent, upto, is_copied };
-    let n = make(db, tenant, new, &tally, Some(&stand))?;
+    let n = make(db, tenant, new, Some(&stand))?;
+    let mut made = Found::made(n, new, FIRST_VERSION);
+    made.conversation.tally = tally;
+    head::make(db, &mut made)?;
     if is_copied {
         copy_entries(db, &stand, n)?;
     }
@@ -117,12 +133,12 @@ fn fork(db: &Connection, tenant: &Tenant, new: &NewConversation, from: &ForkPoin
             copy_reader(db, &parent, &name, lens)?;
         }
     }
-    Ok(n)
+    Found::numbered(db, n)
 }
 
 /// Returns where a reader stands when its conversation is forked: after the calls that saw no more than is shared.
 fn start(
-    db: &Connection,
+    db: &Db<'_>,
     parent: &Found,
     name: &ReaderName,
     row: ReaderRow,
@@ -139,13 +155,13 @@ fn start(
 }
 
 /// Returns the conversations that go on from one, with their numbers.
-pub(super) fn forks(db: &Connection, n: i64) -> Result<Vec<(i64, ConversationId)>, Error> {
+pub(super) fn forks(db: &Db<'_>, n: i64) -> Result<Vec<(i64, ConversationId)>, Error> {
     let mut statement = db.prepare_cached(FORKS)?;
     let rows = statement.query_map([n], |row| Ok((row.get(0)?, row.get::<_, String>(1)?.into())))?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
-fn copy_entries(db: &Connection, stand: &Stand<'_>, n: i64) -> Result<(), Error> {
+fn copy_entries(db: &Db<'_>, stand: &Stand<'_>, n: i64) -> Result<(), Error> {
     for link in &stand.parent.chain {
         let mut statement = db.prepare_cached(SHARED_ENTRIES)?;
         let mut rows = statement.query(params![link.n, link.upto.min(stand.upto)])?;
@@ -174,7 +190,7 @@ fn copy_entries(db: &Connection, stand: &Stand<'_>, n: i64) -> Result<(), Error>
     Ok(())
 }
 
-fn copy_kept(db: &Connection, link: Link, n: i64) -> Result<(), Error> {
+fn copy_kept(db: &Db<'_>, link: Link, n: i64) -> Result<(), Error> {
     let mut statement = db.prepare_cached(KEPT_CONTENTS)?;
     let mut rows = statement.query([link.n])?;
     while let Some(row) = rows.next()? {
@@ -183,7 +199,7 @@ fn copy_kept(db: &Connection, link: Link, n: i64) -> Result<(), Error> {
     Ok(())
 }
 
-fn copy_content(db: &Connection, n: i64, hash: &[u8], text: &str, (refs, kept): (i64, i64)) -> Result<(), Error> {
+fn copy_content(db: &Db<'_>, n: i64, hash: &[u8], text: &str, (refs, kept): (i64, i64)) -> Result<(), Error> {
     if db.prepare_cached(REFER)?.execute(params![n, hash, refs, kept])? == 0 {
         let body = put_text(db, text, "")?;
         db.prepare_cached(PUT_CONTENT)?.execute(params![n, hash, refs, kept, body])?;
@@ -191,7 +207,7 @@ fn copy_content(db: &Connection, n: i64, hash: &[u8], text: &str, (refs, kept): 
     Ok(())
 }
 
-fn copy_reader(db: &Connection, parent: &Found, name: &ReaderName, lens: Lens) -> Result<(), Error> {
+fn copy_reader(db: &Db<'_>, parent: &Found, name: &ReaderName, lens: Lens) -> Result<(), Error> {
     let upto = Upto { turn: lens.start.turns, ordinal: lens.start.ordinal };
     for it in lens::stretches(db, parent, name, upto)? {
         let mut statement = db.prepare_cached(SHARED_DECISIONS)?;

@@ -1,21 +1,24 @@
 //! A conversation as its rows tell it, and how numbers, digests and tallies are spelled in them.
 
+use super::db::Db;
 use super::fault;
+use super::lens::Lens;
 use crate::error::{Error, Kind};
-use crate::store::{Conversation, ConversationId, FORK_DEPTH_MAX, ForkPoint, NewConversation, State, Tenant};
+use crate::store::{
+    Conversation, ConversationId, FORK_DEPTH_MAX, ForkPoint, NewConversation, ReaderName, State, Tenant,
+};
 use recto::digest::Digest;
 use recto::entry::{Lane, Millis, Role, Section, Text};
 use recto::log::{StrandTally, Sums, Tally};
 use recto::{Seq, Tokens};
-use rusqlite::{Connection, OptionalExtension, Row, params};
-use std::fmt::Write;
+use rusqlite::{OptionalExtension, Row, params};
 
 /// Selects all that is told of conversations.
 macro_rules! conversations {
     ($which:literal) => {
         concat!(
             "SELECT c.n, c.id, c.state, c.tokenizer, a.body, a.counts, c.parent, p.id, c.upto, c.copied, c.depth, \
-             c.created, h.seq, h.strands, s.body, h.tally, h.version, h.updated \
+             c.created, h.seq, h.strands, coalesce(h.names, s.body), h.tally, h.version, h.updated \
              FROM conversation c JOIN text a ON a.id = c.about \
              LEFT JOIN conversation p ON p.n = c.parent \
              LEFT JOIN head h ON h.n = c.n LEFT JOIN text s ON s.id = h.strands ",
@@ -40,10 +43,18 @@ pub(super) struct Found {
     pub(super) n: i64,
     pub(super) conversation: Conversation,
     pub(super) depth: usize,
-    /// Where the names of its strands stand.
+    /// Where the names of its strands stand, if that is not in the head's row.
     pub(super) strands: i64,
     /// Itself, then the conversations that it goes on from, each with the last place that is read there.
     pub(super) chain: Vec<Link>,
+    /// Whether it is being made, and has no head yet.
+    pub(super) is_new: bool,
+    /// Whether it may have readers.
+    pub(super) has_readers: bool,
+    /// Whether it may hold texts that are referred to by digest.
+    pub(super) has_contents: bool,
+    /// The reader that has written to it last, if that is known.
+    pub(super) last: Option<(ReaderName, Lens)>,
 }
 
 /// A conversation whose rows are read, up to a place.
@@ -55,14 +66,17 @@ pub(super) struct Link {
 
 impl Found {
     /// Finds a conversation, whatever became of it.
-    pub(super) fn any(db: &Connection, tenant: &Tenant, id: &ConversationId) -> Result<Found, Error> {
+    pub(super) fn any(db: &Db<'_>, tenant: &Tenant, id: &ConversationId) -> Result<Found, Error> {
         let found = db.prepare_cached(BY_NAME)?.query_row(params![tenant.as_str(), id.as_str()], raw).optional()?;
         let missing = || Kind::NotFound { what: format!("conversation {:?}", id.as_str()) };
         found.ok_or_else(missing)?.found(db)
     }
 
-    /// Finds a conversation that was not erased.
-    pub(super) fn live(db: &Connection, tenant: &Tenant, id: &ConversationId) -> Result<Found, Error> {
+    /// Finds a conversation that was not erased: as the last write has left it, or else in the file.
+    pub(super) fn live(db: &Db<'_>, tenant: &Tenant, id: &ConversationId) -> Result<Found, Error> {
+        if let Some(left) = db.take(tenant, id) {
+            return Ok(left);
+        }
         let found = Found::any(db, tenant, id)?;
         match found.conversation.state {
             State::Live => Ok(found),
@@ -70,7 +84,7 @@ impl Found {
         }
     }
 
-    /// Returns a conversation that was made just now and stands on no other.
+    /// Returns a conversation that is being made and stands on no other.
     pub(super) fn made(n: i64, new: &NewConversation, version: u64) -> Found {
         let conversation = Conversation {
             id: new.id.clone(),
@@ -84,18 +98,28 @@ impl Found {
             created: new.at,
             updated: new.at,
         };
-        Found { n, conversation, depth: 0, strands: NO_TEXT, chain: alone(n) }
+        Found {
+            n,
+            conversation,
+            depth: 0,
+            strands: NO_TEXT,
+            chain: alone(n),
+            is_new: true,
+            has_readers: false,
+            has_contents: false,
+            last: None,
+        }
     }
 
     /// Finds a conversation by its number.
-    pub(super) fn numbered(db: &Connection, n: i64) -> Result<Found, Error> {
+    pub(super) fn numbered(db: &Db<'_>, n: i64) -> Result<Found, Error> {
         let found = db.prepare_cached(BY_NUMBER)?.query_row([n], raw).optional()?;
         found.ok_or_else(|| fault::corrupt(format!("conversation {n} is gone")))?.found(db)
     }
 
     /// Lists those that were not erased.
     pub(super) fn list(
-        db: &Connection,
+        db: &Db<'_>,
         tenant: &Tenant,
         after: Option<&ConversationId>,
         rows: usize,
@@ -114,6 +138,21 @@ impl Found {
             }
         };
         raws.into_iter().map(Raw::conversation).collect()
+    }
+
+    /// Finds one of its readers.
+    pub(super) fn reader(&self, db: &Db<'_>, name: &ReaderName) -> Result<Option<Lens>, Error> {
+        match &self.last {
+            Some((last, lens)) if last == name => Ok(Some(*lens)),
+            _ if !self.has_readers => Ok(None),
+            _ => Lens::of(db, self.n, name),
+        }
+    }
+
+    /// Notes how a reader was left.
+    pub(super) fn read_by(&mut self, name: &ReaderName, lens: Lens) {
+        self.has_readers = true;
+        self.last = Some((name.clone(), lens));
     }
 
     /// Returns a tally as a row spells it.
@@ -175,13 +214,15 @@ fn raw(row: &Row<'_>) -> rusqlite::Result<Raw> {
 }
 
 impl Raw {
-    fn found(self, db: &Connection) -> Result<Found, Error> {
+    fn found(self, db: &Db<'_>) -> Result<Found, Error> {
         let (n, depth) = (self.n, self.depth);
         let depth =
             usize::try_from(depth).map_err(|_| fault::corrupt(format!("conversation {n} has depth {depth}")))?;
         let strands = self.head.as_ref().map_or(0, |head| head.strands);
         let chain = if self.parent_id.is_some() { chain(db, n)? } else { alone(n) };
-        Ok(Found { n, depth, strands, chain, conversation: self.conversation()? })
+        let conversation = self.conversation()?;
+        let (is_new, has_readers, has_contents, last) = (false, true, true, None);
+        Ok(Found { n, conversation, depth, strands, chain, is_new, has_readers, has_contents, last })
     }
 
     fn conversation(self) -> Result<Conversation, Error> {
@@ -223,7 +264,7 @@ fn alone(n: i64) -> Vec<Link> {
 }
 
 /// Returns a conversation and those whose rows it shares, nearest first.
-fn chain(db: &Connection, n: i64) -> Result<Vec<Link>, Error> {
+fn chain(db: &Db<'_>, n: i64) -> Result<Vec<Link>, Error> {
     let mut links = alone(n);
     let mut last = links[0];
     while let Some((parent, upto)) =
@@ -249,14 +290,25 @@ pub(in crate::store) fn write_tally(tally: &Tally, seq: i64) -> String {
     let mut text = String::new();
     for strand in tally.strands() {
         let back = |place: Seq| seq - integer(place.0);
-        let (entries, tokens) = (strand.sums.entries, strand.sums.tokens.0);
-        let separator = if text.is_empty() { "" } else { ";" };
-        write!(text, "{separator}{entries} {tokens} {}", back(strand.last)).expect("a string takes any text");
-        if let Some(edge) = strand.edge {
-            write!(text, " {}", back(edge)).expect("a string takes any text");
+        if !text.is_empty() {
+            text.push(';');
+        }
+        push_number(&mut text, integer(strand.sums.entries));
+        for number in [Some(integer(strand.sums.tokens.0)), Some(back(strand.last)), strand.edge.map(back)] {
+            let Some(number) = number else { continue };
+            text.push(' ');
+            push_number(&mut text, number);
         }
     }
     text
+}
+
+/// Spells a number. Nearly all of them are small, and there are some in every row.
+fn push_number(text: &mut String, number: i64) {
+    match u8::try_from(number) {
+        Ok(digit @ 0..=9) => text.push(char::from(b'0' + digit)),
+        _ => text.push_str(&number.to_string()),
+    }
 }
 
 /// Reads a tally; the names of its strands are kept elsewhere.
@@ -284,13 +336,13 @@ pub(in crate::store) fn read_tally(
 }
 
 /// Puts a text behind all others, and returns where it is.
-pub(super) fn put_text(db: &Connection, body: &str, counts: &str) -> Result<i64, Error> {
+pub(super) fn put_text(db: &Db<'_>, body: &str, counts: &str) -> Result<i64, Error> {
     db.prepare_cached(PUT_TEXT)?.execute(params![body, counts])?;
     Ok(db.last_insert_rowid())
 }
 
 /// Empties a text. Its row stays: to delete it would move others, and leave copies of them.
-pub(super) fn empty_text(db: &Connection, id: i64) -> Result<(), Error> {
+pub(super) fn empty_text(db: &Db<'_>, id: i64) -> Result<(), Error> {
     if id == NO_TEXT {
         return Ok(());
     }

@@ -5,12 +5,13 @@
 //! An erased entry makes its conversation's index void: it is built anew with another salt, and the old one is swept
 //! away bit by bit.
 
+use super::db::Db;
 use super::found::{Found, empty_text, integer, place, put_text, whole};
 use crate::error::Error;
 use crate::store::{ConversationId, Indexed, Posting, Tenant, Termed};
 use recto::digest::Digest;
 use recto::entry::Text;
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{OptionalExtension, params};
 use std::collections::BTreeSet;
 
 /// How many numbers of void indexes are deleted at once.
@@ -41,7 +42,7 @@ struct State {
     texts: i64,
 }
 
-fn state(db: &Connection, n: i64) -> Result<Option<State>, Error> {
+fn state(db: &Db<'_>, n: i64) -> Result<Option<State>, Error> {
     let read = |row: &rusqlite::Row<'_>| {
         Ok(State { i: row.get(0)?, salt: row.get(1)?, upto: row.get(2)?, texts: row.get(3)? })
     };
@@ -61,7 +62,7 @@ fn shared(found: &Found) -> i64 {
 }
 
 /// Adds entries that follow those which are there; others are passed over.
-pub(super) fn add(db: &Connection, tenant: &Tenant, id: &ConversationId, texts: &[Termed]) -> Result<Indexed, Error> {
+pub(super) fn add(db: &Db<'_>, tenant: &Tenant, id: &ConversationId, texts: &[Termed]) -> Result<Indexed, Error> {
     let found = Found::live(db, tenant, id)?;
     sweep(db, None)?;
     let state = match state(db, found.n)? {
@@ -84,11 +85,12 @@ pub(super) fn add(db: &Connection, tenant: &Tenant, id: &ConversationId, texts: 
         (upto, added) = (upto.max(seq), added + i64::from(!it.terms.is_empty()));
     }
     db.prepare_cached(GO_ON)?.execute([state.i, upto, added])?;
+    db.leave(tenant, found);
     Ok(Indexed { upto: place(upto), texts: whole(state.texts + added)? })
 }
 
 /// Returns how far the index has come.
-pub(super) fn reached(db: &Connection, found: &Found) -> Result<Indexed, Error> {
+pub(super) fn reached(db: &Db<'_>, found: &Found) -> Result<Indexed, Error> {
     Ok(match state(db, found.n)? {
         Some(state) => Indexed { upto: place(state.upto), texts: whole(state.texts)? },
         None => Indexed { upto: place(shared(found)), texts: 0 },
@@ -96,7 +98,7 @@ pub(super) fn reached(db: &Connection, found: &Found) -> Result<Indexed, Error> 
 }
 
 /// Finds entries by terms, the newest first.
-pub(super) fn postings(db: &Connection, found: &Found, terms: &[Text], most: usize) -> Result<Vec<Posting>, Error> {
+pub(super) fn postings(db: &Db<'_>, found: &Found, terms: &[Text], most: usize) -> Result<Vec<Posting>, Error> {
     let mut postings: Vec<Posting> = terms.iter().map(|_| Posting::default()).collect();
     for link in &found.chain {
         let Some(state) = state(db, link.n)? else { continue };
@@ -118,7 +120,7 @@ pub(super) fn postings(db: &Connection, found: &Found, terms: &[Text], most: usi
 }
 
 /// Makes the index of a conversation void.
-pub(super) fn void(db: &Connection, n: i64) -> Result<(), Error> {
+pub(super) fn void(db: &Db<'_>, n: i64) -> Result<(), Error> {
     let mut statement = db.prepare_cached(VOID)?;
     let found = statement.query_row([n], |row| Ok((row.get::<_, i64>(0)?, row.get(1)?))).optional()?;
     if let Some((i, salt)) = found {
@@ -130,7 +132,7 @@ pub(super) fn void(db: &Connection, n: i64) -> Result<(), Error> {
 }
 
 /// Deletes some of what void indexes hold, of one conversation or of any; returns how many rows.
-pub(super) fn sweep(db: &Connection, n: Option<i64>) -> Result<u64, Error> {
+pub(super) fn sweep(db: &Db<'_>, n: Option<i64>) -> Result<u64, Error> {
     let dead: Option<i64> = match n {
         Some(n) => db.prepare_cached(DEAD_OF)?.query_row([n], |row| row.get(0)).optional()?,
         None => db.prepare_cached(DEAD)?.query_row([], |row| row.get(0)).optional()?,

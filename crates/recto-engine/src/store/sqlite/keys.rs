@@ -1,12 +1,13 @@
 //! Keys, whoever they belong to.
 
+use super::db::Db;
 use super::found::{blob, digest};
 use crate::error::{Error, Kind};
 use crate::store::AccessKey;
 use crate::store::bounds::{self, KEYS_MAX};
 use recto::digest::Digest;
 use recto::entry::Millis;
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{OptionalExtension, Row, params};
 
 const COUNT: &str = "SELECT count(*) FROM access_key";
 const KNOWN: &str = "SELECT 1 FROM access_key WHERE name = ?1 OR hash = ?2";
@@ -16,7 +17,7 @@ const ONE: &str = "SELECT hash, name, tenant, policy, at, revoked FROM access_ke
 const SECRET: &str = "SELECT value FROM secret WHERE id = 1";
 const REVOKE: &str = "UPDATE access_key SET revoked = ?2 WHERE name = ?1 AND revoked IS NULL";
 
-pub(super) fn add(db: &Connection, key: &AccessKey) -> Result<(), Error> {
+pub(super) fn add(db: &Db<'_>, key: &AccessKey) -> Result<(), Error> {
     let there: i64 = db.prepare_cached(COUNT)?.query_row([], |row| row.get(0))?;
     bounds::check_key(key, usize::try_from(there).unwrap_or(usize::MAX))?;
     if db.prepare_cached(KNOWN)?.exists(params![&*key.name, blob(key.hash)])? {
@@ -28,23 +29,23 @@ pub(super) fn add(db: &Connection, key: &AccessKey) -> Result<(), Error> {
     Ok(())
 }
 
-pub(super) fn all(db: &Connection) -> Result<Vec<AccessKey>, Error> {
+pub(super) fn all(db: &Db<'_>) -> Result<Vec<AccessKey>, Error> {
     let mut statement = db.prepare_cached(ALL)?;
     let limit = i64::try_from(KEYS_MAX).unwrap_or(i64::MAX);
     let found: Vec<Raw> = statement.query_map([limit], raw)?.collect::<rusqlite::Result<_>>()?;
     found.into_iter().map(Raw::key).collect()
 }
 
-pub(super) fn find(db: &Connection, hash: Digest) -> Result<Option<AccessKey>, Error> {
+pub(super) fn find(db: &Db<'_>, hash: Digest) -> Result<Option<AccessKey>, Error> {
     db.prepare_cached(ONE)?.query_row([blob(hash)], raw).optional()?.map(Raw::key).transpose()
 }
 
-pub(super) fn revoke(db: &Connection, name: &str, at: Millis) -> Result<bool, Error> {
+pub(super) fn revoke(db: &Db<'_>, name: &str, at: Millis) -> Result<bool, Error> {
     Ok(db.prepare_cached(REVOKE)?.execute(params![name, at.0])? > 0)
 }
 
 /// Returns what was drawn when the store was made.
-pub(super) fn secret(db: &Connection) -> Result<Digest, Error> {
+pub(super) fn secret(db: &Db<'_>) -> Result<Digest, Error> {
     let value: Vec<u8> = db.prepare_cached(SECRET)?.query_row([], |row| row.get(0))?;
     digest(&value)
 }

@@ -1,7 +1,8 @@
 //! Readers: their rows, decisions and calls, their own and those of the conversation that a fork goes on from.
 
+use super::db::Db;
 use super::fault;
-use super::found::{Found, blob, integer, name_key, place, put_text, shared, whole};
+use super::found::{Found, NO_TEXT, blob, integer, name_key, place, put_text, shared, whole};
 use crate::error::Error;
 use crate::store::{
     DecisionKind, DecisionRow, Decisions, OpenCall, ROWS_MAX, ReaderName, ReaderRow, Record, RecordKind, TurnRow,
@@ -10,26 +11,51 @@ use crate::store::{
 use recto::digest::Digest;
 use recto::entry::Millis;
 use recto::{Seq, Tokens};
-use rusqlite::{Connection, OptionalExtension, Params, Row, params};
+use rusqlite::{OptionalExtension, Params, Row, params};
 use std::collections::{BTreeMap, BTreeSet};
+
+/// The name of nearly every reader. It is nobody's words, and stands nowhere.
+pub(super) const USUAL_NAME: &str = "main";
+
+/// Selects the name of reader `r`, whose text is `t`.
+macro_rules! reader_name {
+    () => {
+        "CASE r.name WHEN 0 THEN 'main' ELSE t.body END"
+    };
+}
+#[cfg(feature = "postgres")]
+pub(super) use reader_name;
 
 const BY_NAME: &str = "SELECT r, turns, ordinal, base_turn, base_ordinal FROM reader WHERE n = ?1 AND key = ?2";
 const MAKE: &str = "
-    INSERT INTO reader (n, key, name, turns, ordinal, base_turn, base_ordinal) VALUES (?1, ?2, ?3, ?4, ?5, ?4, ?5)";
-const ALL: &str = "
-    SELECT t.body, r.turns, r.ordinal FROM reader r JOIN text t ON t.id = r.name WHERE r.n = ?1 ORDER BY t.body";
+    INSERT INTO reader (n, key, name, turns, ordinal, base_turn, base_ordinal) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+const PUT: &str = "UPDATE reader SET turns = ?2, ordinal = ?3 WHERE r = ?1";
+const ALL: &str = concat!(
+    "SELECT ",
+    reader_name!(),
+    ", r.turns, r.ordinal FROM reader r LEFT JOIN text t ON t.id = r.name WHERE r.n = ?1 ORDER BY 1"
+);
 const OPEN: &str = "SELECT turn, receipt, input FROM open_call WHERE r = ?1 AND ticket = ?2";
 const KEPT: &str = "SELECT key, version, body FROM record WHERE n = ?1 AND kind = ?2 ORDER BY key";
 
-const DECISION: &str = "
-    SELECT d.ordinal, d.turn, d.kind, d.about, t.body FROM decision d CROSS JOIN text t ON t.id = d.body
-    WHERE d.r = ?1 AND";
-const IN_ORDER: &str = "d.ordinal > ?2 AND d.ordinal <= ?3 ORDER BY d.ordinal LIMIT ?4";
-const NEWEST_OF_KIND: &str = "d.ordinal > ?2 AND d.ordinal <= ?3 AND d.kind = ?4 ORDER BY d.ordinal DESC LIMIT ?5";
-const OF_KIND: &str = "d.ordinal > ?2 AND d.ordinal <= ?3 AND d.kind = ?4";
+/// Selects all that is told of a reader's decisions.
+macro_rules! decisions {
+    ($which:literal) => {
+        concat!(
+            "SELECT d.ordinal, d.turn, d.kind, d.about, t.body FROM decision d CROSS JOIN text t ON t.id = d.body \
+             WHERE d.r = ?1 AND ",
+            $which
+        )
+    };
+}
+
+const IN_ORDER: &str = decisions!("d.ordinal > ?2 AND d.ordinal <= ?3 ORDER BY d.ordinal LIMIT ?4");
+const NEWEST_OF_KIND: &str =
+    decisions!("d.ordinal > ?2 AND d.ordinal <= ?3 AND d.kind = ?4 ORDER BY d.ordinal DESC LIMIT ?5");
+const OF_KIND: &str = decisions!("d.ordinal > ?2 AND d.ordinal <= ?3 AND d.kind = ?4");
 // The sign keeps SQLite from walking all of a kind by their numbers.
-const FROM_PLACE: &str = "+d.ordinal > ?2 AND +d.ordinal <= ?3 AND d.kind = ?4 AND d.about >= ?5";
-const ABOUT: &str = "+d.ordinal > ?2 AND +d.ordinal <= ?3 AND d.kind = ?4 AND d.about = ?5";
+const FROM_PLACE: &str = decisions!("+d.ordinal > ?2 AND +d.ordinal <= ?3 AND d.kind = ?4 AND d.about >= ?5");
+const ABOUT: &str = decisions!("+d.ordinal > ?2 AND +d.ordinal <= ?3 AND d.kind = ?4 AND d.about = ?5");
 const NEWEST: &str = "SELECT max(ordinal) FROM decision WHERE r = ?1";
 const TURN_OF: &str = "SELECT turn FROM decision WHERE r = ?1 AND ordinal = ?2";
 const BEFORE_TURN: &str = "
@@ -68,11 +94,13 @@ pub(super) struct Lens {
     pub(super) row: ReaderRow,
     /// Up to here its decisions and calls are those of the conversation that this one goes on from.
     pub(super) start: ReaderRow,
+    /// Whether calls of it may be open.
+    pub(super) may_wait: bool,
 }
 
 impl Lens {
     /// Finds a reader.
-    pub(super) fn of(db: &Connection, n: i64, name: &ReaderName) -> Result<Option<Lens>, Error> {
+    pub(super) fn of(db: &Db<'_>, n: i64, name: &ReaderName) -> Result<Option<Lens>, Error> {
         let mut statement = db.prepare_cached(BY_NAME)?;
         let mut rows = statement.query(params![n, name_key(name.as_str())])?;
         let Some(row) = rows.next()? else { return Ok(None) };
@@ -80,25 +108,34 @@ impl Lens {
             r: row.get(0)?,
             row: ReaderRow { turns: whole(row.get(1)?)?, ordinal: whole(row.get(2)?)? },
             start: ReaderRow { turns: whole(row.get(3)?)?, ordinal: whole(row.get(4)?)? },
+            may_wait: true,
         }))
     }
 }
 
-/// Makes a reader that has seen nothing.
-pub(super) fn make(db: &Connection, n: i64, name: &ReaderName) -> Result<Lens, Error> {
-    make_from(db, n, name, ReaderRow::default())
+/// Makes a reader of a fork.
+pub(super) fn make_from(db: &Db<'_>, n: i64, name: &ReaderName, start: ReaderRow) -> Result<Lens, Error> {
+    make(db, n, name, start, start)
 }
 
-/// Makes a reader of a fork.
-pub(super) fn make_from(db: &Connection, n: i64, name: &ReaderName, start: ReaderRow) -> Result<Lens, Error> {
-    let text = put_text(db, name.as_str(), "")?;
-    let (turns, ordinal) = (integer(start.turns), integer(start.ordinal));
-    db.prepare_cached(MAKE)?.execute(params![n, name_key(name.as_str()), text, turns, ordinal])?;
-    Ok(Lens { r: db.last_insert_rowid(), row: start, start })
+/// Writes how far a reader has come; one that is not there yet is made.
+pub(super) fn put(db: &Db<'_>, n: i64, name: &ReaderName, known: Option<Lens>, row: ReaderRow) -> Result<Lens, Error> {
+    let Some(lens) = known else { return make(db, n, name, ReaderRow::default(), row) };
+    db.prepare_cached(PUT)?.execute(params![lens.r, integer(row.turns), integer(row.ordinal)])?;
+    Ok(Lens { row, ..lens })
+}
+
+fn make(db: &Db<'_>, n: i64, name: &ReaderName, start: ReaderRow, row: ReaderRow) -> Result<Lens, Error> {
+    let text = if name.as_str() == USUAL_NAME { NO_TEXT } else { put_text(db, name.as_str(), "")? };
+    let key = name_key(name.as_str());
+    let (turns, ordinal) = (integer(row.turns), integer(row.ordinal));
+    let (base_turn, base_ordinal) = (integer(start.turns), integer(start.ordinal));
+    db.prepare_cached(MAKE)?.execute(params![n, key, text, turns, ordinal, base_turn, base_ordinal])?;
+    Ok(Lens { r: db.last_insert_rowid(), row, start, may_wait: false })
 }
 
 /// Lists the readers of a conversation.
-pub(super) fn all(db: &Connection, found: &Found) -> Result<Vec<(ReaderName, ReaderRow)>, Error> {
+pub(super) fn all(db: &Db<'_>, found: &Found) -> Result<Vec<(ReaderName, ReaderRow)>, Error> {
     let mut statement = db.prepare_cached(ALL)?;
     let mut rows = statement.query([found.n])?;
     let mut readers = Vec::new();
@@ -110,12 +147,7 @@ pub(super) fn all(db: &Connection, found: &Found) -> Result<Vec<(ReaderName, Rea
 }
 
 /// Returns an open call.
-pub(super) fn open(
-    db: &Connection,
-    found: &Found,
-    name: &ReaderName,
-    ticket: Digest,
-) -> Result<Option<OpenCall>, Error> {
+pub(super) fn open(db: &Db<'_>, found: &Found, name: &ReaderName, ticket: Digest) -> Result<Option<OpenCall>, Error> {
     let Some(lens) = Lens::of(db, found.n, name)? else { return Ok(None) };
     let mut statement = db.prepare_cached(OPEN)?;
     let mut rows = statement.query(params![lens.r, blob(ticket)])?;
@@ -124,7 +156,7 @@ pub(super) fn open(
 }
 
 /// Reads all records of a kind.
-pub(super) fn kept(db: &Connection, found: &Found, kind: RecordKind) -> Result<Vec<Record>, Error> {
+pub(super) fn kept(db: &Db<'_>, found: &Found, kind: RecordKind) -> Result<Vec<Record>, Error> {
     let mut statement = db.prepare_cached(KEPT)?;
     let mut rows = statement.query(params![found.n, record_number(kind)])?;
     let mut records = Vec::new();
@@ -145,7 +177,7 @@ pub(super) struct Stretch {
 }
 
 /// Returns where a reader's decisions and calls are kept, the newest first.
-pub(super) fn stretches(db: &Connection, found: &Found, name: &ReaderName, upto: Upto) -> Result<Vec<Stretch>, Error> {
+pub(super) fn stretches(db: &Db<'_>, found: &Found, name: &ReaderName, upto: Upto) -> Result<Vec<Stretch>, Error> {
     let (mut ordinal, mut turn) = (integer(upto.ordinal), integer(upto.turn));
     let mut stretches = Vec::new();
     for link in &found.chain {
@@ -159,7 +191,7 @@ pub(super) fn stretches(db: &Connection, found: &Found, name: &ReaderName, upto:
 
 /// Reads decisions.
 pub(super) fn decisions(
-    db: &Connection,
+    db: &Db<'_>,
     found: &Found,
     name: &ReaderName,
     upto: Upto,
@@ -212,7 +244,7 @@ pub(super) fn decisions(
 
 /// The number of the first decision that was made before a call or a later one. Calls never fall from one decision to the
 /// next, so halving finds it.
-fn first_of_turn(db: &Connection, it: &Stretch, turn: i64) -> Result<i64, Error> {
+fn first_of_turn(db: &Db<'_>, it: &Stretch, turn: i64) -> Result<i64, Error> {
     let newest = db.prepare_cached(NEWEST)?.query_row([it.r], |row| row.get::<_, Option<i64>>(0))?;
     let (mut low, mut high) = (it.ordinals.0 + 1, newest.unwrap_or(0).min(it.ordinals.1) + 1);
     while low < high {
@@ -226,7 +258,7 @@ fn first_of_turn(db: &Connection, it: &Stretch, turn: i64) -> Result<i64, Error>
     Ok(low)
 }
 
-fn after(db: &Connection, stretches: &[Stretch], ordinal: i64, rows_max: usize) -> Result<Vec<DecisionRow>, Error> {
+fn after(db: &Db<'_>, stretches: &[Stretch], ordinal: i64, rows_max: usize) -> Result<Vec<DecisionRow>, Error> {
     let mut chosen = BTreeMap::new();
     for it in stretches.iter().rev() {
         let room = i64::try_from(rows_max - chosen.len()).unwrap_or(i64::MAX);
@@ -237,12 +269,12 @@ fn after(db: &Connection, stretches: &[Stretch], ordinal: i64, rows_max: usize) 
 }
 
 fn select(
-    db: &Connection,
-    which: &str,
+    db: &Db<'_>,
+    which: &'static str,
     bounds: impl Params,
     chosen: &mut BTreeMap<u64, DecisionRow>,
 ) -> Result<(), Error> {
-    let mut statement = db.prepare_cached(&format!("{DECISION} {which}"))?;
+    let mut statement = db.prepare_cached(which)?;
     let mut rows = statement.query(bounds)?;
     while let Some(row) = rows.next()? {
         let decision = decision(row)?;
@@ -259,7 +291,7 @@ fn decision(row: &Row<'_>) -> Result<DecisionRow, Error> {
 }
 
 /// Returns the newest decision that was made before a call.
-pub(super) fn newest_before(db: &Connection, stretches: &[Stretch], turn: u64) -> Result<u64, Error> {
+pub(super) fn newest_before(db: &Db<'_>, stretches: &[Stretch], turn: u64) -> Result<u64, Error> {
     for it in stretches {
         let bounds = params![it.r, it.ordinals.0, it.ordinals.1, integer(turn)];
         if let Some(found) = db.prepare_cached(BEFORE_TURN)?.query_row(bounds, |row| row.get(0)).optional()? {
@@ -271,7 +303,7 @@ pub(super) fn newest_before(db: &Connection, stretches: &[Stretch], turn: u64) -
 
 /// Reads acknowledged calls.
 pub(super) fn turns(
-    db: &Connection,
+    db: &Db<'_>,
     found: &Found,
     name: &ReaderName,
     upto: Upto,
@@ -295,7 +327,7 @@ pub(super) fn turns(
 }
 
 /// Returns the first call whose head is an entry or a newer one. Heads never fall, so halving finds it.
-pub(super) fn first_with(db: &Connection, stretches: &[Stretch], made: u64, seq: Seq) -> Result<u64, Error> {
+pub(super) fn first_with(db: &Db<'_>, stretches: &[Stretch], made: u64, seq: Seq) -> Result<u64, Error> {
     let (mut low, mut high) = (0, made);
     while low < high {
         let middle = low + (high - low) / 2;
@@ -307,19 +339,13 @@ pub(super) fn first_with(db: &Connection, stretches: &[Stretch], made: u64, seq:
     Ok(low)
 }
 
-fn head_of(db: &Connection, stretches: &[Stretch], turn: i64) -> Result<i64, Error> {
+fn head_of(db: &Db<'_>, stretches: &[Stretch], turn: i64) -> Result<i64, Error> {
     let gone = || fault::corrupt(format!("call {turn} is gone"));
     let it = stretches.iter().find(|it| it.turns.0 <= turn && turn < it.turns.1).ok_or_else(gone)?;
     db.prepare_cached(TURN_HEAD)?.query_row([it.r, turn], |row| row.get(0)).optional()?.ok_or_else(gone)
 }
 
-fn between(
-    db: &Connection,
-    stretches: &[Stretch],
-    first: u64,
-    end: u64,
-    rows_max: usize,
-) -> Result<Vec<TurnRow>, Error> {
+fn between(db: &Db<'_>, stretches: &[Stretch], first: u64, end: u64, rows_max: usize) -> Result<Vec<TurnRow>, Error> {
     let mut calls = Vec::new();
     for it in stretches.iter().rev() {
         let room = i64::try_from(rows_max - calls.len()).unwrap_or(i64::MAX);

@@ -1,13 +1,13 @@
 //! Finding places of logs by what identifies everything up to them.
 
+use super::db::Db;
 use super::found::{blob, place};
 use crate::error::Error;
 use crate::store::{LINKS_MAX, Link, Tenant};
 use recto::digest::Digest;
-use rusqlite::{Connection, params};
+use rusqlite::params;
 
-/// Of conversations that share a prefix, the newest 256 are looked at. The bounds stand in the text: bound as parameters,
-/// they would have the statement planned anew each time. The second is [`LINKS_MAX`].
+/// Of conversations that share a prefix, the newest 256 are looked at. The second bound is [`LINKS_MAX`].
 const LINKED: &str = "
     SELECT c.id, l.seq, h.seq
     FROM (SELECT n, seq FROM link WHERE tenant = ?1 AND prefix = ?2 ORDER BY n DESC LIMIT 256) l
@@ -16,7 +16,7 @@ const LINKED: &str = "
 const _: () = assert!(LINKS_MAX == 64);
 
 /// Finds the places that the first known one of some prefixes stands for.
-pub(super) fn linked(db: &Connection, tenant: &Tenant, prefixes: &[Digest]) -> Result<Vec<Link>, Error> {
+pub(super) fn linked(db: &Db<'_>, tenant: &Tenant, prefixes: &[Digest]) -> Result<Vec<Link>, Error> {
     let mut statement = db.prepare_cached(LINKED)?;
     for &prefix in prefixes {
         let mut found = Vec::new();

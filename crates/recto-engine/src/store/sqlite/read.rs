@@ -1,5 +1,6 @@
 //! Reading entries: newest first, in order, one by one, and sums without reading.
 
+use super::db::Db;
 use super::fault;
 use super::found::{Found, Link, digest, integer, place, shared, whole};
 use crate::error::Error;
@@ -8,7 +9,7 @@ use recto::digest::Digest;
 use recto::entry::Text;
 use recto::log::Tally;
 use recto::{Seq, Tokens};
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{OptionalExtension, params};
 use std::collections::BTreeSet;
 
 /// How many entries of other strands are passed one by one before a tally says where to go on.
@@ -16,12 +17,20 @@ const SCAN_ROWS: i64 = 64;
 /// How often a binary search over places asks: once for each bit of a place, and a few more.
 const SEARCH_STEPS_MAX: usize = 64;
 
-const FULL: &str = "
-    SELECT e.seq, e.strand, e.tally, e.cost, e.hash, e.bytes, e.large, e.erased, t.body, t.counts
-    FROM entry e CROSS JOIN text t ON t.id = e.body";
-const BACK: &str = "WHERE e.n = ?1 AND e.seq <= ?2 ORDER BY e.seq DESC LIMIT ?3";
-const FORTH: &str = "WHERE e.n = ?1 AND e.seq BETWEEN ?2 AND ?3 ORDER BY e.seq LIMIT ?4";
-const ONE: &str = "WHERE e.n = ?1 AND e.seq = ?2";
+/// Selects all that is told of entries.
+macro_rules! entries {
+    ($which:literal) => {
+        concat!(
+            "SELECT e.seq, e.strand, e.tally, e.cost, e.hash, e.bytes, e.large, e.erased, t.body, t.counts \
+             FROM entry e CROSS JOIN text t ON t.id = e.body ",
+            $which
+        )
+    };
+}
+
+const BACK: &str = entries!("WHERE e.n = ?1 AND e.seq <= ?2 ORDER BY e.seq DESC LIMIT ?3");
+const FORTH: &str = entries!("WHERE e.n = ?1 AND e.seq BETWEEN ?2 AND ?3 ORDER BY e.seq LIMIT ?4");
+const ONE: &str = entries!("WHERE e.n = ?1 AND e.seq = ?2");
 const OUTLINE: &str = "
     SELECT seq, strand, tally FROM entry WHERE n = ?1 AND seq <= ?2 ORDER BY seq DESC LIMIT ?3";
 const CONTENT: &str = "
@@ -36,13 +45,12 @@ struct Outline {
 }
 
 /// Reads rows from the newest back.
-pub(super) fn back(db: &Connection, found: &Found, back: &Back) -> Result<Vec<Row>, Error> {
+pub(super) fn back(db: &Db<'_>, found: &Found, back: &Back) -> Result<Vec<Row>, Error> {
     let newest = back.below.map_or(i64::MAX, |below| integer(below.0)).saturating_sub(1);
     let mut taken = Taken { rows: Vec::new(), rows_max: back.rows.min(ROWS_MAX), left: back.tokens };
     if back.strands.is_empty() {
-        let sql = format!("{FULL} {BACK}");
         for link in &found.chain {
-            let mut statement = db.prepare_cached(&sql)?;
+            let mut statement = db.prepare_cached(BACK)?;
             let mut rows = statement.query(params![link.n, link.upto.min(newest), taken.room()])?;
             while !taken.is_full() {
                 let Some(row) = rows.next()? else { break };
@@ -97,14 +105,13 @@ impl Taken {
 }
 
 /// Reads rows in order.
-pub(super) fn forth(db: &Connection, found: &Found, from: Seq, rows: usize) -> Result<Vec<Row>, Error> {
+pub(super) fn forth(db: &Db<'_>, found: &Found, from: Seq, rows: usize) -> Result<Vec<Row>, Error> {
     let rows_max = rows.min(ROWS_MAX);
     let mut read = Vec::new();
-    let sql = format!("{FULL} {FORTH}");
     // The oldest first: those furthest down the chain.
     for link in found.chain.iter().rev() {
         let room = i64::try_from(rows_max - read.len()).unwrap_or(i64::MAX);
-        let mut statement = db.prepare_cached(&sql)?;
+        let mut statement = db.prepare_cached(FORTH)?;
         let mut rows = statement.query(params![link.n, integer(from.0), link.upto, room])?;
         while let Some(row) = rows.next()? {
             read.push(full(db, found, link.n, row)?.0);
@@ -114,7 +121,7 @@ pub(super) fn forth(db: &Connection, found: &Found, from: Seq, rows: usize) -> R
 }
 
 /// Reads single rows.
-pub(super) fn rows(db: &Connection, found: &Found, seqs: &[Seq]) -> Result<Vec<Row>, Error> {
+pub(super) fn rows(db: &Db<'_>, found: &Found, seqs: &[Seq]) -> Result<Vec<Row>, Error> {
     let mut rows = Vec::new();
     for seq in BTreeSet::from_iter(seqs) {
         let seq = integer(seq.0);
@@ -129,7 +136,7 @@ pub(super) fn rows(db: &Connection, found: &Found, seqs: &[Seq]) -> Result<Vec<R
 }
 
 /// Returns what the log held up to and with a place.
-pub(super) fn tally(db: &Connection, found: &Found, at: i64) -> Result<Tally, Error> {
+pub(super) fn tally(db: &Db<'_>, found: &Found, at: i64) -> Result<Tally, Error> {
     match newest(db, &found.chain, at)? {
         None => Ok(Tally::default()),
         Some(outline) => found.tally(&outline.tally, outline.seq),
@@ -137,7 +144,7 @@ pub(super) fn tally(db: &Connection, found: &Found, at: i64) -> Result<Tally, Er
 }
 
 /// Returns a strand's oldest entry at or after a place.
-pub(super) fn first(db: &Connection, found: &Found, strand: usize, from: Seq) -> Result<Option<Seq>, Error> {
+pub(super) fn first(db: &Db<'_>, found: &Found, strand: usize, from: Seq) -> Result<Option<Seq>, Error> {
     let from = integer(from.0);
     let Some(whole) = found.conversation.tally.strands().get(strand) else { return Ok(None) };
     let before = tally(db, found, from - 1)?.strands().get(strand).map_or(0, |it| it.sums.entries);
@@ -163,7 +170,7 @@ pub(super) fn first(db: &Connection, found: &Found, strand: usize, from: Seq) ->
 }
 
 /// Reads texts by their digests, of this conversation or of one that it goes on from.
-pub(super) fn contents(db: &Connection, found: &Found, digests: &[Digest]) -> Result<Vec<(Digest, Text)>, Error> {
+pub(super) fn contents(db: &Db<'_>, found: &Found, digests: &[Digest]) -> Result<Vec<(Digest, Text)>, Error> {
     let mut contents = Vec::new();
     for digest in BTreeSet::from_iter(digests) {
         for link in &found.chain {
@@ -176,12 +183,12 @@ pub(super) fn contents(db: &Connection, found: &Found, digests: &[Digest]) -> Re
     Ok(contents)
 }
 
-fn content(db: &Connection, n: i64, digest: Digest) -> Result<Option<Text>, Error> {
+fn content(db: &Db<'_>, n: i64, digest: Digest) -> Result<Option<Text>, Error> {
     let hash = super::found::blob(digest);
     Ok(db.prepare_cached(CONTENT)?.query_row(params![n, hash], |row| row.get(0)).optional()?.map(shared))
 }
 
-fn newest(db: &Connection, chain: &[Link], at: i64) -> Result<Option<Outline>, Error> {
+fn newest(db: &Db<'_>, chain: &[Link], at: i64) -> Result<Option<Outline>, Error> {
     for link in chain {
         let mut statement = db.prepare_cached(OUTLINE)?;
         let found =
@@ -194,7 +201,7 @@ fn newest(db: &Connection, chain: &[Link], at: i64) -> Result<Option<Outline>, E
 }
 
 /// Reads the next few outlines back from a place, of one conversation of the chain.
-fn outlines(db: &Connection, chain: &[Link], at: i64) -> Result<Vec<Outline>, Error> {
+fn outlines(db: &Db<'_>, chain: &[Link], at: i64) -> Result<Vec<Outline>, Error> {
     for link in chain {
         let mut statement = db.prepare_cached(OUTLINE)?;
         let rows = statement.query_map(params![link.n, link.upto.min(at), SCAN_ROWS], |row| outline(link.n, row))?;
@@ -210,13 +217,13 @@ fn outline(n: i64, row: &rusqlite::Row<'_>) -> rusqlite::Result<Outline> {
     Ok(Outline { n, seq: row.get(0)?, strand: row.get(1)?, tally: row.get(2)? })
 }
 
-fn one(db: &Connection, found: &Found, n: i64, seq: i64) -> Result<Option<(Row, Tokens)>, Error> {
-    let mut statement = db.prepare_cached(&format!("{FULL} {ONE}"))?;
+fn one(db: &Db<'_>, found: &Found, n: i64, seq: i64) -> Result<Option<(Row, Tokens)>, Error> {
+    let mut statement = db.prepare_cached(ONE)?;
     let mut rows = statement.query(params![n, seq])?;
     rows.next()?.map(|row| full(db, found, n, row)).transpose()
 }
 
-fn full(db: &Connection, found: &Found, n: i64, row: &rusqlite::Row<'_>) -> Result<(Row, Tokens), Error> {
+fn full(db: &Db<'_>, found: &Found, n: i64, row: &rusqlite::Row<'_>) -> Result<(Row, Tokens), Error> {
     let seq: i64 = row.get(0)?;
     let mut large = Vec::new();
     for hash in row.get_ref(6)?.as_blob_or_null().map_err(|_| lost(seq))?.unwrap_or_default().chunks(16) {

@@ -5,8 +5,10 @@
 //! unused middle of pages that were split. All other tables hold numbers and digests, but for `record` and `open_call`,
 //! which are small and are rebuilt by an erase.
 
+use super::db::Db;
 use super::fault;
 use crate::error::{Error, Kind};
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -111,6 +113,13 @@ const MIGRATIONS: &[&str] = &[
     ) WITHOUT ROWID;
     CREATE TABLE dead_index (i INTEGER PRIMARY KEY, n INTEGER NOT NULL);
 ",
+    // The names of strands stand in the head's own row where they are none of the host's words. A conversation that goes
+    // on from no other need not be found by the one that it goes on from.
+    "
+    ALTER TABLE head ADD COLUMN names TEXT;
+    DROP INDEX conversation_parent;
+    CREATE INDEX conversation_parent ON conversation (parent) WHERE parent IS NOT NULL;
+",
 ];
 
 /// The newest schema that is known.
@@ -159,7 +168,7 @@ pub(super) fn writer(path: &Path) -> Result<Connection, Error> {
     let connection =
         Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     connection.busy_timeout(READ_WAIT)?;
-    connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
+    plan_once(&connection)?;
     // The size of pages holds for a file that is still empty; others keep theirs.
     connection.execute_batch(&format!(
         "PRAGMA page_size = {PAGE_BYTES}; PRAGMA foreign_keys = OFF; PRAGMA cell_size_check = ON; \
@@ -210,8 +219,15 @@ pub(super) fn read_only(path: &Path) -> Result<Connection, Error> {
 
 fn ready_to_read(connection: &Connection) -> Result<(), Error> {
     connection.busy_timeout(READ_WAIT)?;
-    connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
+    plan_once(connection)?;
     connection.execute_batch("PRAGMA query_only = ON; PRAGMA cell_size_check = ON")?;
+    Ok(())
+}
+
+/// Sees to it that a statement is planned once. SQLite would else plan one with a bound limit anew whenever it is run.
+fn plan_once(connection: &Connection) -> Result<(), Error> {
+    connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     Ok(())
 }
 
@@ -278,7 +294,7 @@ pub(super) fn patiently<T>(mut attempt: impl FnMut() -> Result<T, Error>) -> Res
 }
 
 /// Begins a transaction that writes, as soon as nobody else is in the way.
-pub(super) fn begin(connection: &Connection) -> rusqlite::Result<()> {
+pub(super) fn begin(connection: &Db<'_>) -> rusqlite::Result<()> {
     let deadline = Instant::now() + WRITE_PATIENCE;
     loop {
         match connection.prepare_cached("BEGIN IMMEDIATE").and_then(|mut it| it.execute([])).map(drop) {

@@ -2,6 +2,7 @@
 //!
 //! A caller is answered only after the commit of its group. A job that fails is taken back alone.
 
+use super::db::Db;
 use super::{fault, schema};
 use crate::error::{Error, Kind};
 use rusqlite::Connection;
@@ -30,7 +31,7 @@ enum Job {
 
 trait Shared: Send {
     /// Does the work, and returns whether it is to be kept; again, if it was taken back.
-    fn run(&mut self, connection: &Connection) -> bool;
+    fn run(&mut self, db: &Db<'_>) -> bool;
     /// Tells the caller, once it is known what became of the group.
     fn answer(self: Box<Self>, committed: Result<(), Kind>);
 }
@@ -41,9 +42,9 @@ struct Work<T, F> {
     caller: oneshot::Sender<Result<T, Error>>,
 }
 
-impl<T: Send, F: Fn(&Connection) -> Result<T, Error> + Send> Shared for Work<T, F> {
-    fn run(&mut self, connection: &Connection) -> bool {
-        self.done = Some((self.work)(connection));
+impl<T: Send, F: Fn(&Db<'_>) -> Result<T, Error> + Send> Shared for Work<T, F> {
+    fn run(&mut self, db: &Db<'_>) -> bool {
+        self.done = Some((self.work)(db));
         matches!(self.done, Some(Ok(_)))
     }
 
@@ -68,7 +69,8 @@ pub(super) struct Writer {
 impl Writer {
     pub(super) fn start(connection: Connection) -> Result<Writer, Error> {
         let (jobs, queue) = mpsc::channel(QUEUE_MAX);
-        let thread = std::thread::Builder::new().name("recto-store".into()).spawn(move || run(&connection, queue));
+        let thread =
+            std::thread::Builder::new().name("recto-store".into()).spawn(move || run(&Db::writing(&connection), queue));
         let thread = thread.map_err(|error| fault::file("a thread that writes", &error))?;
         Ok(Writer { jobs: Some(jobs), thread: Some(thread) })
     }
@@ -76,7 +78,7 @@ impl Writer {
     /// Does something in a transaction that it may share with others; more than once, if that was taken back.
     pub(super) async fn write<T: Send + 'static>(
         &self,
-        work: impl Fn(&Connection) -> Result<T, Error> + Send + 'static,
+        work: impl Fn(&Db<'_>) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
         let (caller, answer) = oneshot::channel();
         self.send(Job::Shared(Box::new(Work { work, done: None, caller }))).await?;
@@ -121,7 +123,7 @@ fn stopped() -> Error {
     Kind::Defect { what: "the thread that writes has stopped".into() }.into()
 }
 
-fn run(connection: &Connection, mut queue: mpsc::Receiver<Job>) {
+fn run(db: &Db<'_>, mut queue: mpsc::Receiver<Job>) {
     let mut expected = 0;
     while let Some(first) = queue.blocking_recv() {
         let mut group = Vec::new();
@@ -131,8 +133,8 @@ fn run(connection: &Connection, mut queue: mpsc::Receiver<Job>) {
             match next.take() {
                 Some(Job::Shared(job)) => group.push(job),
                 Some(Job::Alone(job)) => {
-                    share(connection, std::mem::take(&mut group));
-                    job(connection);
+                    share(db, std::mem::take(&mut group));
+                    job(db);
                 }
                 // Those who were answered just now are about to write again: a commit with them costs no more.
                 None if group.len() < expected && waits < GATHER_WAITS_MAX => {
@@ -147,63 +149,62 @@ fn run(connection: &Connection, mut queue: mpsc::Receiver<Job>) {
             next = queue.try_recv().ok();
         }
         expected = group.len();
-        share(connection, group);
+        share(db, group);
     }
 }
 
 /// Runs a group in one transaction, and answers when it is on disk.
-fn share(connection: &Connection, mut group: Vec<Box<dyn Shared>>) {
+fn share(db: &Db<'_>, mut group: Vec<Box<dyn Shared>>) {
     if group.is_empty() {
         return;
     }
-    match together(connection, &mut group) {
+    match together(db, &mut group) {
         Some(committed) => group.into_iter().for_each(|job| job.answer(committed.as_ref().map(|_| ()).map_err(again))),
-        None => one_by_one(connection, group),
+        None => one_by_one(db, group),
     }
 }
 
 /// Runs all jobs of a group, and commits. If one of them fails when it has already written something, all is taken back.
-fn together(connection: &Connection, group: &mut [Box<dyn Shared>]) -> Option<Result<(), Option<rusqlite::Error>>> {
-    if let Err(error) = schema::begin(connection) {
+fn together(db: &Db<'_>, group: &mut [Box<dyn Shared>]) -> Option<Result<(), Option<rusqlite::Error>>> {
+    if let Err(error) = db.begin() {
         return Some(Err(Some(error)));
     }
     for job in group {
-        let written = connection.total_changes();
-        let is_kept = job.run(connection);
-        let is_clean = is_kept || connection.total_changes() == written;
-        if connection.is_autocommit() || !is_clean {
-            // If SQLite has given up the transaction, there is nothing to take back.
-            let _ = connection.execute_batch("ROLLBACK");
+        let written = db.total_changes();
+        let is_kept = job.run(db);
+        let is_clean = is_kept || db.total_changes() == written;
+        if db.is_autocommit() || !is_clean {
+            db.roll_back("ROLLBACK");
             return None;
         }
     }
-    Some(commit(connection))
+    Some(commit(db))
 }
 
 /// Runs the jobs of a group in such a way that each can be taken back by itself.
-fn one_by_one(connection: &Connection, group: Vec<Box<dyn Shared>>) {
+fn one_by_one(db: &Db<'_>, group: Vec<Box<dyn Shared>>) {
     let mut left = group.into_iter();
     // A failure that makes SQLite give up the transaction takes the jobs before it along; those behind get a new one.
     while left.len() > 0 {
-        if let Err(error) = schema::begin(connection) {
+        if let Err(error) = db.begin() {
             left.for_each(|job| job.answer(Err(fault::kind(&error))));
             return;
         }
         let mut done = Vec::new();
         for mut job in left.by_ref() {
-            let is_begun = connection.prepare_cached("SAVEPOINT job").and_then(|mut it| it.execute([])).is_ok();
-            if is_begun && job.run(connection) {
+            let is_begun = db.prepare_cached("SAVEPOINT job").and_then(|mut it| it.execute([])).is_ok();
+            if is_begun && job.run(db) {
                 done.push(job);
             } else {
-                let _ = connection.execute_batch("ROLLBACK TO job");
+                db.roll_back("ROLLBACK TO job");
                 job.answer(Err(taken_along()));
             }
-            if connection.is_autocommit() {
+            if db.is_autocommit() {
                 break;
             }
-            let _ = connection.prepare_cached("RELEASE job").and_then(|mut it| it.execute([]));
+            let _ = db.prepare_cached("RELEASE job").and_then(|mut it| it.execute([]));
         }
-        let committed = commit(connection);
+        let committed = commit(db);
         done.into_iter().for_each(|job| job.answer(committed.as_ref().map(|_| ()).map_err(again)));
     }
 }
@@ -214,16 +215,12 @@ fn again(error: &Option<rusqlite::Error>) -> Kind {
 }
 
 /// Commits, or makes sure that nothing of the group is left; `None` if the transaction was gone already.
-fn commit(connection: &Connection) -> Result<(), Option<rusqlite::Error>> {
-    if connection.is_autocommit() {
+fn commit(db: &Db<'_>) -> Result<(), Option<rusqlite::Error>> {
+    if db.is_autocommit() {
+        db.forget();
         return Err(None);
     }
-    connection.prepare_cached("COMMIT").and_then(|mut it| it.execute([])).map(drop).map_err(|error| {
-        if !connection.is_autocommit() {
-            let _ = connection.execute_batch("ROLLBACK");
-        }
-        Some(error)
-    })
+    db.commit().map_err(Some)
 }
 
 fn taken_along() -> Kind {
@@ -247,7 +244,7 @@ impl Readers {
     /// Reads within one transaction, so that all of it is of the same moment.
     pub(super) async fn read<T: Send + 'static>(
         self: &Arc<Readers>,
-        work: impl FnOnce(&Connection) -> Result<T, Error> + Send + 'static,
+        work: impl FnOnce(&Db<'_>) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
         let closed = |_| Error::from(Kind::Defect { what: "the store was closed".into() });
         let permit = self.permits.clone().acquire_owned().await.map_err(closed)?;
@@ -259,14 +256,14 @@ impl Readers {
         task.await.unwrap_or_else(|error| Err(Kind::Defect { what: format!("a read failed: {error}") }.into()))
     }
 
-    fn read_now<T>(&self, work: impl FnOnce(&Connection) -> Result<T, Error>) -> Result<T, Error> {
+    fn read_now<T>(&self, work: impl FnOnce(&Db<'_>) -> Result<T, Error>) -> Result<T, Error> {
         let connection = match self.take() {
             Some(connection) => connection,
             None if self.is_read_only => schema::read_only(&self.path)?,
             None => schema::reader(&self.path)?,
         };
         connection.prepare_cached("BEGIN")?.execute([])?;
-        let done = work(&connection);
+        let done = work(&Db::over(&connection));
         connection.prepare_cached("ROLLBACK")?.execute([])?;
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
         done

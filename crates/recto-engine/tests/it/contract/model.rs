@@ -38,6 +38,11 @@ pub(super) enum Lives {
 
 /// Checks that a store does what the one in memory does.
 pub(super) fn compare<S: Store>(store: &S, lives: Lives) {
+    compare_in_turns(std::slice::from_ref(store), lives);
+}
+
+/// Checks that stores of the same file, each asked twice in a row, do together what the one in memory does.
+pub(super) fn compare_in_turns<S: Store>(stores: &[S], lives: Lives) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime can be built");
     let few = if lives == Lives::Many { CASES } else { CASES_FEW };
     let cases = if std::env::var_os("RECTO_LONG").is_some() { CASES_LONG.min(few * 125) } else { few };
@@ -47,7 +52,7 @@ pub(super) fn compare<S: Store>(store: &S, lives: Lives) {
     let verdict = runner.run(&proptest::collection::vec(op(), 1..STEPS_MAX), |ops| {
         // A tenant of its own for each life, so that one file holds them all.
         lived.set(lived.get() + 1);
-        live(&runtime, store, &Tenant::from(format!("tenant {}", lived.get())), &ops, &asked)
+        live(&runtime, stores, &Tenant::from(format!("tenant {}", lived.get())), &ops, &asked)
     });
     verdict.unwrap_or_else(|failure| panic!("{failure}"));
     let asked = asked.into_inner();
@@ -59,7 +64,7 @@ pub(super) fn compare<S: Store>(store: &S, lives: Lives) {
 
 fn live<S: Store>(
     runtime: &Runtime,
-    store: &S,
+    stores: &[S],
     tenant: &Tenant,
     ops: &[Op],
     asked: &Asked,
@@ -67,6 +72,7 @@ fn live<S: Store>(
     let model = Memory::default();
     let mut versions = (Vec::new(), Vec::new());
     for (step, op) in beginning().iter().chain(ops).enumerate() {
+        let store = &stores[step / 2 % stores.len()];
         let done = runtime.block_on(async {
             let verb = op.verb(&model, tenant, step).await;
             (verb.on(&model, tenant).await, verb.on(store, tenant).await, verb)
@@ -87,7 +93,7 @@ fn live<S: Store>(
         }
         versions = now;
     }
-    let (theirs, ours) = runtime.block_on(async { (seen(&model, tenant).await, seen(store, tenant).await) });
+    let (theirs, ours) = runtime.block_on(async { (seen(&model, tenant).await, seen(&stores[0], tenant).await) });
     prop_assert_eq!(ours, theirs, "in the end");
     Ok(())
 }
