@@ -90,7 +90,7 @@ impl<'a> Whole<'_, 'a> {
     /// The run that it is a trace of, if it is a trace.
     fn run(&self) -> Option<Option<&'a RunId>> {
         let entry = self.item.entry.original();
-        (entry.lane == Lane::Trace).then(|| entry.run.as_ref())
+        (entry.lane == Lane::Trace).then_some(entry.run.as_ref())
     }
 
     /// Whether the model has seen it, and nothing speaks against a change.
