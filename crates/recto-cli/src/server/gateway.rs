@@ -322,7 +322,7 @@ impl<S: Store> Asked<S> {
         };
         let saying = Saying { entries, behind, links: found.links.clone() };
         call.marks = std::mem::take(&mut found.marks);
-        self.server.engine.begin(&found.at, saying, call).await
+        Box::pin(self.server.engine.begin(&found.at, saying, call)).await
     }
 
     /// What a conversation is called, and what is said about it, is read by many.

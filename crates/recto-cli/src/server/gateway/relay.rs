@@ -438,7 +438,7 @@ pub(super) async fn kept<S: Store>(
             let entries = std::iter::once(entry).chain(answers).collect();
             let reported = reply.usage.map(|usage| usage.input);
             let answer = Answer { entries, reported, used, links: links.clone(), ..Answer::default() };
-            let finished = server.engine.finish(begun, answer, fork).await?;
+            let finished = Box::pin(server.engine.finish(begun, answer, fork)).await?;
             let At { tenant, conversation } = &finished.at;
             server.gateway.places.put(tenant, &links, conversation, finished.appended.last);
             (finished.at, finished.is_fork, finished.appended.last)
