@@ -318,7 +318,6 @@ fn plain_messages_are_read_as_others_are() {
         r#"{"role":"tool","tool_call_id":"a","content":"done","name":null}"#,
         r#"{"role":"tool","tool_call_id":"a","content":[{"text":"a","type":"text"}]}"#,
         r#"{"role":"user","content":"","tool_call_id":null,"tool_calls":[]}"#,
-        r#"["user","hi"]"#,
         r#"{"role":{"user":null},"content":"a"}"#,
         r#"{"role":"assistant","tool_calls":[["a","function",["f","{}"]]]}"#,
         r#"{"role":"assistant","tool_calls":[{"id":"a","function":["f","{}"]}]}"#,
@@ -358,4 +357,5 @@ fn plain_messages_are_read_as_others_are() {
         }
     }
     assert!(good > 1_000, "{good}");
+    assert!(Wire::OpenaiChat.read_elements(&[r#"["user","hi"]"#], None).is_err(), "a list is no message");
 }

@@ -267,29 +267,27 @@ const LANE_SEEDS: [u64; LANES] = [0x9e37_79b9_7f4a_7c15, 0xbf58_476d_1ce4_e5b9];
 /// Adds some bytes to the sums that stand for all before them. Bodies that have the same sums are compared by their bytes.
 fn add(state: &mut [u64; LANES], bytes: &[u8]) {
     let (words, rest) = bytes.as_chunks::<8>();
-    let (rounds, last) = words.as_chunks::<{ 4 * LANES }>();
-    let mut sums = *state;
+    let (rounds, last) = words.as_chunks::<8>();
+    let [mut one, mut other] = *state;
     for round in rounds {
-        let words = round.map(u64::from_le_bytes);
-        for (nth, sum) in sums.iter_mut().enumerate() {
-            let one = words[4 * nth] ^ words[4 * nth + 2].rotate_left(29);
-            let other = words[4 * nth + 1] ^ words[4 * nth + 3].rotate_left(29);
-            *sum = mixed(*sum ^ one, other ^ LANE_SEEDS[nth]);
-        }
+        let word = |nth: usize| u64::from_le_bytes(round[nth]);
+        let first = (word(0) ^ word(2).rotate_left(29), word(1) ^ word(3).rotate_left(29));
+        let second = (word(4) ^ word(6).rotate_left(29), word(5) ^ word(7).rotate_left(29));
+        one = mixed(one ^ first.0, first.1 ^ LANE_SEEDS[0]);
+        other = mixed(other ^ second.0, second.1 ^ LANE_SEEDS[1]);
     }
-    for (nth, word) in last.iter().enumerate() {
-        let nth = nth % LANES;
-        sums[nth] = mixed(sums[nth] ^ u64::from_le_bytes(*word), LANE_SEEDS[nth]);
+    for word in last {
+        one = mixed(one ^ u64::from_le_bytes(*word), LANE_SEEDS[0]);
     }
     let rest = rest.iter().fold(1, |word, byte| word << 8 | u64::from(*byte));
-    sums[0] = mixed(sums[0] ^ rest, LANE_SEEDS[1]);
-    *state = sums;
+    *state = [one, mixed(other ^ rest, LANE_SEEDS[1])];
 }
 
 fn folded(state: [u64; LANES], length: usize) -> u64 {
     state.into_iter().fold(length as u64, |sum, lane| mixed(sum ^ lane, LANE_SEEDS[0]))
 }
 
+#[inline]
 fn mixed(one: u64, other: u64) -> u64 {
     let product = u128::from(one) * u128::from(other);
     product as u64 ^ (product >> 64) as u64
