@@ -22,8 +22,9 @@ const READ_WAIT: Duration = Duration::from_secs(10);
 const WRITE_WAIT: Duration = Duration::from_millis(20);
 /// How long a writer asks in all.
 const WRITE_PATIENCE: Duration = Duration::from_secs(10);
-/// How much of the file the writer keeps in memory, in KiB: places of logs are found by digests, which lie anywhere.
-const WRITER_CACHE_KIB: i64 = 8 * 1_024;
+/// How much of the file the writer keeps in memory, in KiB: places of logs are found by digests, which lie anywhere. More
+/// is not better: SQLite walks over all of it at a commit after a page was split.
+const WRITER_CACHE_KIB: i64 = 2 * 1_024;
 /// How many prepared statements a connection keeps.
 const STATEMENTS_MAX: usize = 128;
 /// The size of a page in bytes. A turn is a few thousand bytes, and every page that it touches is written whole.
