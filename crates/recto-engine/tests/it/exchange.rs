@@ -50,14 +50,14 @@ fn answer(turn: u64, used: Tokens) -> Answer {
     }
 }
 
-fn made(beginning: Beginning) -> Begun {
+fn made(beginning: Beginning) -> Box<Begun> {
     match beginning {
         Beginning::Made(begun) => begun,
         Beginning::Unmade { why, .. } => panic!("{why}"),
     }
 }
 
-async fn begin<S: Store>(engine: &Engine<S>, behind: Behind, turn: u64) -> Result<Begun, Error> {
+async fn begin<S: Store>(engine: &Engine<S>, behind: Behind, turn: u64) -> Result<Box<Begun>, Error> {
     let saying = Saying { entries: said(turn), behind, links: Vec::new() };
     engine.begin(&at(), saying, &call(turn)).await.map(made)
 }

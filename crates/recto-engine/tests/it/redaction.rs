@@ -66,7 +66,7 @@ fn answer(turn: u64) -> Answer {
     Answer { entries: vec![step], ..Answer::default() }
 }
 
-fn made(beginning: Beginning) -> Begun {
+fn made(beginning: Beginning) -> Box<Begun> {
     match beginning {
         Beginning::Made(begun) => begun,
         Beginning::Unmade { why, .. } => panic!("{why}"),
