@@ -237,7 +237,7 @@ mod tests {
 
     #[test]
     fn what_was_found_is_stored_with_its_places() {
-        let (body, _, findings) = kept(Entry::user("write to anna.smith@acme.io, please"));
+        let (body, _, findings) = kept(Entry::user(concat!("write to anna.smith", "@acme.io, please")));
         assert!(body.starts_with("{\"entry\":"), "{body}");
         assert!(!findings.unwrap().list.is_empty());
     }

@@ -13,6 +13,7 @@ mod recalled;
 mod secrets;
 mod sessions;
 mod wanted;
+mod warm;
 
 use crate::body;
 use crate::error::{Error, Kind};
@@ -127,7 +128,7 @@ struct Inner<S> {
     tokenizers: Mutex<HashMap<At, Tokenizer>>,
     pages: pages::Cache,
     /// What was read for the last calls.
-    warmth: exchange::Warmth,
+    warmth: warm::Warmth,
     /// What in this process goes on with sessions.
     tasks: Arc<Tasks>,
     /// The conversations whose entries are being made findable.
@@ -160,7 +161,7 @@ impl<S: Store> Engine<S> {
                 changed: Notify::new(),
                 tokenizers: Mutex::default(),
                 pages: pages::Cache::default(),
-                warmth: exchange::Warmth::default(),
+                warmth: warm::Warmth::default(),
                 tasks: Arc::default(),
                 indexing: recalled::Indexing::default(),
                 secret: OnceCell::new(),
