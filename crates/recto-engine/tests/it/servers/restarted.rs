@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 const WAIT_MS: u64 = 1_500;
 const WAITING: &str = "EXISTS (SELECT FROM pg_stat_activity WHERE wait_event = 'SyncRep')";
+const BOTH_HAVE_ALL: &str = "(SELECT count(*) FROM pg_stat_replication WHERE flush_lsn >= pg_current_wal_lsn()) = 2";
 
 fn at() -> At {
     At::new(&Tenant::default(), "talk")
@@ -31,6 +32,8 @@ fn what_only_a_restarted_primary_has_is_acknowledged_once_a_standby_has_it_too()
     block_on(async {
         let engine = Engine::over(open(&address).await);
         engine.open(&at(), Opening::default()).await.unwrap();
+        // One standby was enough for that; it may have been the other.
+        cluster.node(0).wait_until(BOTH_HAVE_ALL);
         cluster.node(1).freeze();
         cluster.node(2).freeze();
         let writing = tokio::spawn({
