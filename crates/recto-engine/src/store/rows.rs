@@ -413,7 +413,7 @@ pub struct OpenCall {
 /// A call that was answered.
 #[derive(Clone, Debug)]
 pub struct Acknowledge {
-    /// The digest of its ticket, as it was opened.
+    /// The digest of its ticket, as it was opened; of a call that never was, it counts for nothing.
     pub ticket: Digest,
     /// What goes with a call that was never opened.
     pub unopened: Option<Unopened>,
