@@ -4,7 +4,9 @@ use super::{At, Engine, TRIES_MAX, counter, too_busy};
 use crate::body;
 use crate::error::Error;
 use crate::lens;
-use crate::store::{Conversation, DecisionKind, DecisionRow, Decisions, ReaderName, Row, Store, TurnRow, Turns, Upto};
+use crate::store::{
+    Conversation, DecisionKind, DecisionRow, Decisions, ReaderName, ReaderRow, Row, Store, TurnRow, Turns, Upto,
+};
 use recto::edit::Turn;
 use recto::event::{Event, Since, events};
 use recto::log::{Known, Newest, Tally};
@@ -47,35 +49,42 @@ impl<S> std::fmt::Debug for Subscription<S> {
 impl<S: Store> Engine<S> {
     /// Tells what has happened since a mark, in order; a long past is told in pages.
     pub async fn events(&self, at: &At, reader: &ReaderName, since: Since) -> Result<Told, Error> {
+        let (tenant, id) = (&at.tenant, &at.conversation);
+        let mut row = self.store().reader(tenant, id, reader).await?;
         for _ in 0..TRIES_MAX {
-            let before = self.conversation(at).await?;
-            let told = self.events_of(at, reader, since, &before).await?;
-            // Entries, decisions and calls are read one after the other; they count if they are of one moment.
-            if self.conversation(at).await?.version == before.version {
-                return Ok(told);
+            let conversation = self.conversation(at).await?;
+            let after = self.store().reader(tenant, id, reader).await?;
+            // A reader that is the same before and after was so at the conversation's moment, too. Whatever others go on to
+            // write lies beyond both, so nobody has to stop for this.
+            if after == row {
+                return self.events_of(at, reader, since, &conversation, row).await;
             }
+            row = after;
         }
         Err(too_busy())
     }
 
+    /// Tells what has happened up to the moment of a conversation and a reader.
     async fn events_of(
         &self,
         at: &At,
         reader: &ReaderName,
         since: Since,
         conversation: &Conversation,
+        row: ReaderRow,
     ) -> Result<Told, Error> {
         let (tenant, id) = (&at.tenant, &at.conversation);
-        let row = self.store().reader(tenant, id, reader).await?;
+        let upto = Upto { turn: row.turns, ordinal: row.ordinal };
         let first = since.turn.0.saturating_sub(1);
         let which = Turns::Since { turn: first, rows: ROWS_MAX };
-        let turns = self.store().turns(tenant, id, reader, Upto::NOW, which).await?;
-        let rows = self.store().forth(tenant, id, since.next, ROWS_MAX).await?;
+        let turns = self.store().turns(tenant, id, reader, upto, which).await?;
+        let mut rows = self.store().forth(tenant, id, since.next, ROWS_MAX).await?;
+        rows.retain(|row| Some(row.seq) <= conversation.tally.head());
         // A call is told once all that it had in view is, and of the next one what has come so far.
         let last_row = rows.last().map(|row| row.seq);
         let is_all = rows.len() < ROWS_MAX;
         let which = Decisions::After { ordinal: since.ordinal, rows: ROWS_MAX };
-        let decided = self.store().decisions(tenant, id, reader, Upto::NOW, which).await?;
+        let decided = self.store().decisions(tenant, id, reader, upto, which).await?;
         let is_all_decided = decided.len() < ROWS_MAX;
         // Of the call to which the last one of a page belongs, more may follow.
         let decided_upto = decided.last().filter(|_| !is_all_decided).map_or(u64::MAX, |row| row.turn);

@@ -13,6 +13,9 @@ use recto_engine::store::memory::Memory;
 use recto_engine::store::sqlite::Sqlite;
 use recto_engine::store::{Record, RecordKind};
 use recto_engine::{Answer, Append, At, Call, Engine, Error, Forks, Give, Opening, Store, Tenant};
+use std::future::poll_fn;
+use std::pin::pin;
+use std::task::Poll;
 use std::time::Duration;
 
 /// A word that must be gone from every file once it was erased.
@@ -433,6 +436,40 @@ fn a_subscriber_hears_in_order_what_others_do() {
         assert_eq!(seqs, (0..61).map(Seq).collect::<Vec<_>>());
         let turns: Vec<_> = all.iter().map(|it| it.turn).collect();
         assert!(turns.is_sorted(), "{turns:?}");
+    });
+}
+
+#[test]
+fn what_has_happened_is_told_however_quickly_others_write() {
+    let folder = TempFolder::new();
+    let file = folder.path().join("a.db");
+    block_on(async {
+        let engine = Engine::over(Sqlite::open(&file).expect("a store"));
+        let other = Engine::over(Sqlite::open(&file).expect("the same store"));
+        engine.open(&at("talk"), Opening::default()).await.expect("it is new");
+        let mut heard = Vec::new();
+        let (mut since, mut written) = (Since::START, 0);
+        for _ in 0..20 {
+            let reader = "main".into();
+            let place = at("talk");
+            let mut telling = pin!(engine.events(&place, &reader, since));
+            // Whenever it waits for the store, somebody else writes.
+            let told = loop {
+                match poll_fn(|cx| Poll::Ready(telling.as_mut().poll(cx))).await {
+                    Poll::Ready(told) => break told.expect("nobody has to stop for it"),
+                    Poll::Pending => {
+                        let entry = Entry::user(format!("{written}"));
+                        other.append(&at("talk"), Append::any([entry])).await.expect("it can grow");
+                        written += 1;
+                    }
+                }
+            };
+            since = told.since;
+            heard.extend(told.events);
+        }
+        let seqs: Vec<Seq> = heard.iter().filter(|it| it.kind == EventKind::Added).filter_map(|it| it.seq).collect();
+        assert_eq!(seqs, (0..seqs.len() as u64).map(Seq).collect::<Vec<_>>(), "each once, in order");
+        assert!(seqs.len() >= 20 && seqs.len() <= written, "{} of {written}", seqs.len());
     });
 }
 

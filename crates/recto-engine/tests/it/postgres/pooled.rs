@@ -41,9 +41,9 @@ async fn client() -> Client {
     client
 }
 
-#[tokio::test]
-async fn who_leaves_something_in_a_connection_is_found_out_by_this_pooler() {
-    // The control: without it, a pooler that gives everybody a connection for good would do for the other tests.
+/// Has the pooler open two connections to the server, which it would not for transactions that come one by one; from then
+/// on they are given out in turns. Returns somebody who can take a turn.
+async fn in_turns() -> Client {
     let (one, other) = (client().await, client().await);
     for client in [&one, &other] {
         client.batch_execute("BEGIN").await.unwrap();
@@ -51,6 +51,13 @@ async fn who_leaves_something_in_a_connection_is_found_out_by_this_pooler() {
     for client in [&one, &other] {
         client.batch_execute("COMMIT").await.unwrap();
     }
+    one
+}
+
+#[tokio::test]
+async fn who_leaves_something_in_a_connection_is_found_out_by_this_pooler() {
+    // The control: without it, a pooler that gives everybody a connection for good would do for the other tests.
+    let one = in_turns().await;
     one.batch_execute("PREPARE left_behind AS SELECT 1").await.unwrap();
     let mut refused = BTreeSet::new();
     for _ in 0..TRIES {
@@ -93,7 +100,7 @@ async fn who_prepares_behind_a_pooler_that_keeps_nothing_is_told_what_to_change(
     let store = Postgres::open(address.parse().unwrap()).await.unwrap();
     store.make(new("a")).await;
     let prepared = format!("{address}&prepared=yes");
-    let mut told = BTreeSet::new();
+    let (one, mut told) = (in_turns().await, BTreeSet::new());
     match Postgres::open(prepared.parse().unwrap()).await {
         Ok(hasty) => {
             for _ in 0..TRIES {
@@ -105,6 +112,7 @@ async fn who_prepares_behind_a_pooler_that_keeps_nothing_is_told_what_to_change(
                 }
                 let answers = asking.join_all().await;
                 told.extend(answers.into_iter().filter_map(Result::err).map(|error| error.to_string()));
+                one.batch_execute("SELECT 1").await.unwrap();
             }
         }
         Err(error) => drop(told.insert(error.to_string())),
