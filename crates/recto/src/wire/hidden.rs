@@ -103,9 +103,29 @@ impl Hiding {
         self.rounds.go_on();
         let mut out = Vec::new();
         for raw in self.cut.push(piece)? {
-            self.event(raw, &mut out)?;
+            match self.passes(&raw) {
+                true => out.extend_from_slice(&raw),
+                false => self.event(raw, &mut out)?,
+            }
         }
         Ok(out)
+    }
+
+    /// Whether an event is one of the many that bring a few words each, as far as a look at its text can tell: it is
+    /// passed on as it came, and there is nothing to be learnt from it. To take each of them apart would cost more than
+    /// all else that is done for a stream.
+    fn passes(&mut self, raw: &[u8]) -> bool {
+        if self.rounds.is_later || self.rounds.has_hidden {
+            return false;
+        }
+        // The name of a field may be spelled with escapes.
+        let Some(text) = std::str::from_utf8(raw).ok().filter(|text| !text.contains("\\u00")) else { return false };
+        match &mut self.spoken {
+            Spoken::Chat(chat) => chat.passes(&self.rounds, text),
+            Spoken::Responses(responses) => responses.passes(&self.rounds, text),
+            Spoken::Messages(_) => messages::passes(text),
+            Spoken::Nobodys => true,
+        }
     }
 
     fn event(&mut self, raw: Vec<u8>, out: &mut Vec<u8>) -> Result<(), Error> {
@@ -223,19 +243,120 @@ struct Cut {
 impl Cut {
     fn push(&mut self, piece: &[u8]) -> Result<Vec<Vec<u8>>, Error> {
         let mut events = Vec::new();
-        for &byte in piece {
-            let was_return = std::mem::replace(&mut self.after_return, byte == b'\r');
-            self.raw.push(byte);
-            match byte {
-                b'\n' if was_return => {}
-                b'\n' | b'\r' if self.is_blank => events.push(std::mem::take(&mut self.raw)),
-                b'\n' | b'\r' => self.is_blank = true,
-                _ => self.is_blank = false,
+        for line in piece.split_inclusive(|byte| matches!(byte, b'\n' | b'\r')) {
+            let (words, end) = match line {
+                [words @ .., end @ (b'\n' | b'\r')] => (words, Some(*end)),
+                words => (words, None),
+            };
+            if !words.is_empty() {
+                (self.is_blank, self.after_return) = (false, false);
             }
+            let was_return = std::mem::replace(&mut self.after_return, end == Some(b'\r'));
+            self.raw.extend_from_slice(line);
             if self.raw.len() > EVENT_BYTES_MAX {
                 return Err(Error::input(format!("an event of more than {} MiB", EVENT_BYTES_MAX >> 20)));
             }
+            match end {
+                Some(b'\n') if was_return => {}
+                Some(_) if self.is_blank => events.push(std::mem::take(&mut self.raw)),
+                Some(_) => self.is_blank = true,
+                None => {}
+            }
         }
         Ok(events)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use recto_testkit::mixed::Dice;
+
+    const CHAT: [&str; 16] = [
+        r#"data: {"id":"c1","model":"m","choices":[{"index":0,"delta":{"role":"assistant","content":""}}]}"#,
+        r#"data: {"id":"c1","choices":[{"index":0,"delta":{"content":"some words"},"finish_reason":null}],"usage":null}"#,
+        r#"data: {"id":"c1","choices": [{"index": 0, "delta": {"content": "{\"usage\": 1}"}, "finish_reason": null}]}"#,
+        r#"data: {"id":"c1","choices":[{"index":0,"delta":{"role":"assistant","content":"again"}}]}"#,
+        r#"data: {"id":"","choices":[]}"#,
+        r#"data: {"choices":[{"index":1,"delta":{"content":"another choice"}}]}"#,
+        r#"data: {"id":"c1","choices":[{"index":0,"delta":{"\u0074ool_calls":[{"index":0,"id":"a","function":{"name":"ours"}}]}}]}"#,
+        r#"data: {"id":"c1","choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"ours"}}]}}]}"#,
+        r#"data: {"id":"c1","choices":[{"index":0,"delta":{"tool_calls":[{"index":1,"id":"b","function":{"name":"theirs"}}]}}]}"#,
+        r#"data: {"id":"c1","choices":[{"index":0,"delta":{"tool_calls":[{"index":2,"id":"c"}]}}]}"#,
+        r#"data: {"id":"c1","choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}]}"#,
+        r#"data: {"id":"c1","choices":[{"index":0,"delta":{},"finish_reason" : "stop"}]}"#,
+        r#"data: {"id":"c1","choices":[],"usage":{"prompt_tokens":3}}"#,
+        r#"data: {"error":{"message":"no \"tool_calls\" here"}}"#,
+        ": still here",
+        "data: [DONE]",
+    ];
+    const MESSAGES: [&str; 12] = [
+        r#"data: {"type":"message_start","message":{"id":"m1","usage":{"input_tokens":3}}}"#,
+        r#"data: {"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}"#,
+        r#"data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"some words"}}"#,
+        r#"data: {"type":"content_block_delta", "index": 1, "delta":{"type":"text_delta","text":"\u00e9\u4e2d"}}"#,
+        r#"data: {"type":"content_block_start","index":1,"content_block":{"type":"tool_use","id":"a","name":"ours","input":{}}}"#,
+        r#"data: {"type":"content_block_start","index":2,"content_block":{"type":"tool_use","id":"b","name":"theirs","input":{}}}"#,
+        r#"data: {"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":"{\"a\":"}}"#,
+        r#"data: {"type":"content_block_stop","index":0}"#,
+        r#"data: {"type":"message_\u0064elta","delta":{"stop_reason":"end_turn"}}"#,
+        r#"data: {"type":"message_delta","delta":{"stop_reason":"tool_use"},"usage":{"output_tokens":9}}"#,
+        r#"data: {"type":"message_stop"}"#,
+        "event: ping\ndata: {\"type\": \"ping\"}",
+    ];
+    const RESPONSES: [&str; 11] = [
+        r#"data: {"type":"response.created","sequence_number":0,"response":{"id":"r1","tools":[{"name":"ours"}]}}"#,
+        r#"data: {"type":"response.output_text.delta","sequence_number":4,"output_index":0,"delta":"some words"}"#,
+        r#"data: {"type":"response.output_text.delta","sequence_number": 7 ,"output_index":1,"delta":"{\"item\":1}"}"#,
+        r#"data: {"type":"response.output_text.delta","delta":"\"sequence_number\": 3"}"#,
+        r#"data: {"type":"response.output_item.added","sequence_number":2,"output_index":0,"item":{"type":"message"}}"#,
+        r#"data: {"type":"response.output_item.added","output_index":1,"item":{"type":"function_call","call_id":"a","name":"ours"}}"#,
+        r#"data: {"type":"response.output_item.added","output_index":2,"item":{"type":"function_call","call_id":"b","name":"theirs"}}"#,
+        r#"data: {"type":"response.function_call_arguments.delta","sequence_number":5,"output_index":1,"delta":"{}"}"#,
+        r#"data: {"type":"response.completed","sequence_number":9,"response":{"id":"r1","output":[],"usage":{"input_tokens":3}}}"#,
+        r#"data: {"type":"response.completed"}"#,
+        r#"data: {"type":"response.in_progress","sequence_number":1}"#,
+    ];
+
+    /// What `push` does, but with every event taken apart.
+    fn push_slowly(hiding: &mut Hiding, piece: &[u8]) -> Vec<u8> {
+        hiding.rounds.go_on();
+        let mut out = Vec::new();
+        for raw in hiding.cut.push(piece).unwrap() {
+            hiding.event(raw, &mut out).unwrap();
+        }
+        out
+    }
+
+    #[test]
+    fn what_passes_at_a_glance_would_pass_when_taken_apart() {
+        let formats =
+            [(Wire::OpenaiChat, &CHAT[..]), (Wire::Anthropic, &MESSAGES), (Wire::OpenaiResponses, &RESPONSES)];
+        for (wire, events) in formats {
+            let (mut passed, mut hidden) = (0, 0);
+            for seed in 0..3_000 {
+                let (mut dice, mut both) = (Dice::new(seed), [(); 2].map(|()| Hiding::new(wire, "ours")));
+                let mut counting = Hiding::new(wire, "ours");
+                for _ in 0..2 {
+                    // Most streams begin as they should, and most events of a stream are words.
+                    let mut told = vec![events[if dice.below(4) > 0 { 0 } else { dice.below(events.len()) }]];
+                    told.extend((0..dice.below(12)).map(|_| events[dice.below(2 * events.len()) % events.len()]));
+                    let text: String = told.iter().map(|event| format!("{event}\n\n")).collect();
+                    for event in told.iter().map(|event| format!("{event}\n\n")) {
+                        passed += usize::from(counting.passes(event.as_bytes()));
+                        counting.push(event.as_bytes()).unwrap();
+                    }
+                    for piece in text.as_bytes().chunks(1 + dice.below(300)) {
+                        let [quick, slow] = &mut both;
+                        assert_eq!(quick.push(piece).unwrap(), push_slowly(slow, piece), "{told:?}");
+                        assert_eq!(format!("{quick:?}"), format!("{slow:?}"), "{told:?}");
+                    }
+                    let [quick, slow] = &mut both;
+                    assert_eq!(quick.round(), slow.round(), "{told:?}");
+                    hidden += usize::from(quick.rounds.has_hidden);
+                }
+            }
+            assert!(passed > 300 && hidden > 300, "{wire}: {passed} {hidden}");
+        }
     }
 }

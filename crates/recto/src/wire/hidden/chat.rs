@@ -69,6 +69,21 @@ impl Chat {
         self.flush(rounds, out)
     }
 
+    /// Whether a chunk surely brings nothing but words.
+    pub(super) fn passes(&self, rounds: &Rounds, text: &str) -> bool {
+        let is_waiting = !self.waiting.is_empty() || self.calls.iter().any(|call| call.name.is_empty());
+        let is_null = |name: &str| {
+            let mut told = text.split(name).skip(1);
+            told.all(|behind| behind.trim_start_matches([':', ' ']).starts_with("null"))
+        };
+        !is_waiting
+            && rounds.is_named()
+            && (self.has_role || !text.contains("\"role\""))
+            && !text.contains("\"tool_calls\"")
+            && is_null("\"usage\"")
+            && is_null("\"finish_reason\"")
+    }
+
     /// Writes the chunks that wait; a call that has no name is the client's.
     pub(super) fn flush(&mut self, rounds: &mut Rounds, out: &mut Vec<u8>) -> Result<(), Error> {
         for chunk in std::mem::take(&mut self.waiting) {

@@ -127,6 +127,12 @@ impl Messages {
     }
 }
 
+/// Whether an event surely begins no block, and tells nothing of the message.
+pub(super) fn passes(text: &str) -> bool {
+    const TELLING: [&str; 4] = ["message_start", "message_delta", "content_block_start", "\"content_block\""];
+    TELLING.iter().all(|word| !text.contains(word))
+}
+
 /// The call that a block is, with the input it has so far.
 fn call(block: &Object<'_>) -> Ours {
     let input = block.raw("input").unwrap_or("{}").to_string();

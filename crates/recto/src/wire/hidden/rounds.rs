@@ -129,6 +129,11 @@ impl Rounds {
         }
     }
 
+    /// Whether the fields are known that are the same all over a response.
+    pub(super) fn is_named(&self) -> bool {
+        !self.head.is_empty()
+    }
+
     /// Takes what an object tells of the round's usage, and writes the sum of all rounds in its place.
     pub(super) fn sum_usage(&mut self, object: &mut Object<'_>) {
         let Some(usage) = object.value("usage") else { return };
