@@ -219,7 +219,7 @@ impl Shown {
     fn of(item: &Item<'_>, answer: Option<usize>, handle: Handle) -> Shown {
         let is_asked = |part: usize| handle.covers(PartAt { seq: handle.seq, part });
         let changed: Vec<_> = match answer {
-            Some(answer) => item.answers[answer].changed.iter().map(|changed| (0, changed)).collect(),
+            Some(answer) => item.answers[answer].changed.iter().map(|changed| (0, &**changed)).collect(),
             None => item.changed.iter().map(|(part, changed)| (*part, changed)).collect(),
         };
         let is_less = |why: &Reason, is_edit: bool| is_edit || matches!(why, Reason::Expanded { .. });

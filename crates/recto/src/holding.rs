@@ -181,7 +181,7 @@ impl Told<'_> {
             }
             let own = item.changed.iter().filter(|_| item.seq() == seq).map(|(part, it)| (*part, it));
             let answer = item.answers.iter().filter(|it| it.result.is_some_and(|entry| entry.seq == seq));
-            let changed = own.chain(answer.filter_map(|it| it.changed.as_ref()).map(|it| (0, it)));
+            let changed = own.chain(answer.filter_map(|it| it.changed.as_deref()).map(|it| (0, it)));
             let lost = changed.filter(|(_, it)| it.is_edit).filter_map(|(part, it)| {
                 let at = PartAt { seq, part };
                 let newest = edits.iter().rev().find(|(_, edit)| edit.change.reduces(at))?;

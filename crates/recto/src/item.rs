@@ -8,6 +8,7 @@ use crate::entry::{Call, Part, Piece, Role, Seq, Text, ToolResult};
 use crate::expiry::Held;
 use crate::log::Counted;
 use crate::tokens::{Count, Tokens};
+use std::ops::{Deref, DerefMut};
 
 /// What stands for the result of a call that has none.
 pub const NO_RESULT: &str = "[No result: this call was not answered.]";
@@ -18,7 +19,7 @@ pub struct Item<'a> {
     pub(crate) entry: &'a Counted,
     pub(crate) kind: Kind,
     /// One for each call of a step, in the order of the calls.
-    pub(crate) answers: Vec<Answer<'a>>,
+    pub(crate) answers: Answers<'a>,
     /// Parts of `entry` that are shown otherwise than they are.
     pub(crate) changed: Vec<(usize, Changed)>,
     pub(crate) cost: Tokens,
@@ -27,9 +28,9 @@ pub struct Item<'a> {
     /// Which of its entries were expanded, and why.
     pub(crate) expanded: Vec<(Seq, Reason)>,
     /// The call that a late result answers.
-    pub(crate) late: Option<OpenCall>,
+    pub(crate) late: Option<Box<OpenCall>>,
     /// What is told at the end of the message, beside its own parts.
-    pub(crate) note: Option<Changed>,
+    pub(crate) note: Option<Box<Changed>>,
     /// Where a layout in blocks puts it.
     pub(crate) laid: Laid,
 }
@@ -63,7 +64,47 @@ pub(crate) struct Answer<'a> {
     /// Which part of the step's entry makes the call.
     pub(crate) call: usize,
     pub(crate) result: Option<&'a Counted>,
-    pub(crate) changed: Option<Changed>,
+    pub(crate) changed: Option<Box<Changed>>,
+}
+
+/// The answers to the calls of a step. Most steps make a single call, and a view has many of them.
+#[derive(Clone, Debug)]
+pub(crate) enum Answers<'a> {
+    /// The only one.
+    One([Answer<'a>; 1]),
+    /// None, or several.
+    Many(Vec<Answer<'a>>),
+}
+
+impl<'a> Answers<'a> {
+    /// Returns one answer for each of some calls, told by the parts that make them.
+    pub(crate) fn to(calls: impl Iterator<Item = usize> + Clone) -> Answers<'a> {
+        let mut answers = calls.clone().map(|call| Answer { call, result: None, changed: None });
+        match (answers.next(), calls.count()) {
+            (Some(only), 1) => Answers::One([only]),
+            (first, _) => Answers::Many(first.into_iter().chain(answers).collect()),
+        }
+    }
+}
+
+impl<'a> Deref for Answers<'a> {
+    type Target = [Answer<'a>];
+
+    fn deref(&self) -> &[Answer<'a>] {
+        match self {
+            Answers::One(only) => only,
+            Answers::Many(all) => all,
+        }
+    }
+}
+
+impl DerefMut for Answers<'_> {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        match self {
+            Answers::One(only) => only,
+            Answers::Many(all) => all,
+        }
+    }
 }
 
 /// How a part is shown otherwise than it is.
@@ -97,12 +138,11 @@ pub struct ResultOf<'i> {
 
 impl<'a> Item<'a> {
     pub(crate) fn new(entry: &'a Counted, kind: Kind) -> Item<'a> {
-        let none = (Vec::new(), Vec::new());
         Item {
             entry,
             kind,
-            answers: none.0,
-            changed: none.1,
+            answers: Answers::Many(Vec::new()),
+            changed: Vec::new(),
             cost: Tokens(0),
             hidden: None,
             keep: None,
@@ -120,7 +160,7 @@ impl<'a> Item<'a> {
 
     /// Returns where its last entry stands.
     pub fn last_seq(&self) -> Seq {
-        self.seqs().max().unwrap_or(self.entry.seq)
+        self.seqs().fold(self.entry.seq, Seq::max)
     }
 
     /// Returns where all its entries stand.
@@ -223,7 +263,7 @@ impl<'a> Item<'a> {
 
     /// Returns the call that a late result answers.
     pub fn late_call(&self) -> Option<&OpenCall> {
-        self.late.as_ref()
+        self.late.as_deref()
     }
 
     /// Returns the calls that have no result on the page.
@@ -272,7 +312,7 @@ impl<'a> Item<'a> {
         for (part, changed) in &self.changed {
             cost = cost + changed.cost - self.entry.part_cost(*part);
         }
-        for answer in &self.answers {
+        for answer in self.answers.iter() {
             let own = match (&answer.changed, answer.result) {
                 (Some(changed), _) => changed.cost,
                 (None, Some(entry)) => entry.cost,

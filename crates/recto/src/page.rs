@@ -249,7 +249,7 @@ impl Builder<'_, '_> {
             let message = self.head(item);
             self.messages.push(message);
         }
-        for answer in &item.answers {
+        for answer in item.answers.iter() {
             let seq = answer.result.map_or(item.seq(), |entry| entry.seq);
             // A stand-in is held only if a page that was acknowledged had it.
             let was_sent = answer.result.is_some() || self.request.reader.age(item.seq()) > 0;

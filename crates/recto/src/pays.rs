@@ -45,6 +45,9 @@ impl Default for Patience {
     }
 }
 
+/// By how much sums may differ that were added up in another order; they never do by nearly as much.
+const ROUNDING: f64 = 1.0;
+
 /// What waits for its moment, on a receipt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Waiting {
@@ -105,6 +108,15 @@ impl Moment {
     }
 }
 
+/// What could go, by a guess.
+#[derive(Debug, Default)]
+pub(crate) struct Foreseen {
+    /// What all passes of a policy foresee, one after the other.
+    pub(crate) all: Vec<Candidate>,
+    /// Where what each of them foresees ends.
+    pub(crate) ends: Vec<usize>,
+}
+
 /// The items of a view as the provider's cache sees them.
 #[derive(Debug)]
 pub(crate) struct Cached<'a> {
@@ -158,8 +170,14 @@ impl<'a> Cached<'a> {
         }
     }
 
-    /// Returns where the page may be changed now, given what could go; that is asked for only where it counts.
-    pub(crate) fn moment(&self, foreseen: impl FnOnce() -> Vec<Candidate>, must_fit: bool) -> Moment {
+    /// Returns where the page may be changed now, given what could go, and what can go at most, if that is known; both are
+    /// asked for only where they count.
+    pub(crate) fn moment(
+        &self,
+        foreseen: impl FnOnce() -> Foreseen,
+        at_most: impl FnOnce(&Foreseen) -> Option<Vec<Candidate>>,
+        must_fit: bool,
+    ) -> Moment {
         let (patience, reader) = (self.request.policy.patience, self.request.reader);
         let at = |from, why| Moment { why, ..Moment::from(from) };
         // What the provider holds can't be changed, unless it is told everything again.
@@ -175,14 +193,19 @@ impl<'a> Cached<'a> {
         if is_done || holds_nothing {
             return self.unpaid();
         }
-        let placed = self.placed(&foreseen());
+        let foreseen = foreseen();
+        let placed = self.placed(&foreseen.all);
         let Some(best) = self.best(&placed) else { return self.unpaid() };
         if self.cost >= patience.start {
             if self.is_cold {
                 return at(0, Some(Reason::CacheIsCold));
             }
             if best.pays(patience) && !self.brakes(&best) {
-                return at(best.from, Some(best.why()));
+                // Nobody need propose what can't pay, and take it back.
+                return match at_most(&foreseen).is_none_or(|most| self.could_pay(&most)) {
+                    true => at(best.from, Some(best.why())),
+                    false => self.unpaid(),
+                };
             }
         }
         let waiting = Waiting {
@@ -192,6 +215,15 @@ impl<'a> Cached<'a> {
             cost: whole(best.cost),
         };
         Moment { waiting: Some(waiting), ..self.unpaid() }
+    }
+
+    /// Whether a cut could pay with edits that save no more than this.
+    fn could_pay(&self, most: &[Candidate]) -> bool {
+        // Whatever is edited of it and wherever that begins, the best cut with all of it brings as much. For a provider
+        // that remembers it may not: there it counts what comes first.
+        let patience = self.request.policy.patience;
+        let best = self.best(&self.placed(most)).map_or(0.0, |best| best.surplus(patience));
+        self.session.is_some() || best > patience.margin.0 as f64 - ROUNDING
     }
 
     /// Returns the moment at which nothing that the cache holds may be changed.
@@ -238,18 +270,19 @@ impl<'a> Cached<'a> {
         let (now, unread) = (self.request.reader.turn(), self.request.reader.unread_turns());
         // No rent is counted before there was enough to wait for.
         let started = started(self.request);
-        let placed = candidates.iter().filter_map(|it| {
-            let (item, _) = self.places.get(it.seq)?;
+        let (mut near, mut placed) = (0, Vec::with_capacity(candidates.len()));
+        for it in candidates {
+            let Some((item, _)) = self.places.get_near(it.seq, &mut near) else { continue };
             // When the history was large enough may lie among the calls that were not read.
             if it.due.0 < unread && started.0 <= unread {
                 self.request.reader.needs_all();
             }
             let calls = now.0.saturating_sub(it.due.max(started).0) as f64;
             let rent = it.saves.0 as f64 * self.rates.read * calls;
-            let is_held = self.session.map_or(item < self.end, |session| session.holds(it.seq));
-            is_held.then_some(Placed { item, saves: it.saves, rent })
-        });
-        let mut placed: Vec<Placed> = placed.collect();
+            if self.session.map_or(item < self.end, |session| session.holds(it.seq)) {
+                placed.push(Placed { item, saves: it.saves, rent });
+            }
+        }
         placed.sort_by_key(|it| it.item);
         placed
     }

@@ -4,7 +4,7 @@ use crate::block;
 use crate::edit::{Change, Edit};
 use crate::error::Error;
 use crate::note::Want;
-use crate::pays::{Cached, Moment, NotPaid, Waiting};
+use crate::pays::{Cached, Foreseen, Moment, NotPaid, Waiting};
 use crate::policy::{Apply, Step};
 use crate::reader::Decided;
 use crate::receipt::Warning;
@@ -43,17 +43,29 @@ pub(crate) fn plan_seeing<'a>(request: &Request<'a>) -> Result<(Plan, Option<Vie
     request.expiry.map_or(Ok(()), |over| over.check())?;
     if !request.policy.blocks.is_empty() {
         let blocks = block::rough(request)?;
-        let mut plan = plan_rooms(&Request { fragments: Some(&blocks), ..*request })?.0;
+        let mut plan = plan_rooms(&Request { fragments: Some(&blocks), ..*request }, Wager::Bounded)?.0;
         plan.wants.extend(block::wanted(request));
         return Ok((plan, None));
     }
-    plan_rooms(request)
+    plan_rooms(request, Wager::Bounded)
 }
 
-fn plan_rooms<'a>(request: &Request<'a>) -> Result<(Plan, Option<View<'a>>), Error> {
+/// Whether a guess may be made of what a cut would bring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wager {
+    /// Unless it is plain that it is too high.
+    Bounded,
+    /// Whatever the guess is: proposing tells.
+    #[cfg(test)]
+    Blind,
+    /// It was too high.
+    Lost,
+}
+
+fn plan_rooms<'a>(request: &Request<'a>, wager: Wager) -> Result<(Plan, Option<View<'a>>), Error> {
     let room = request.budget()?.room();
     if let Some(bound) = block::reads(request) {
-        let (plan, _, view) = plan_within(request, room, bound, true, true);
+        let (plan, _, view) = plan_within(request, room, bound, true, wager);
         return Ok((plan, Some(view)));
     }
     // Nothing older than what fits can be on the page, unless passes make room for more: then read further.
@@ -61,7 +73,7 @@ fn plan_rooms<'a>(request: &Request<'a>) -> Result<(Plan, Option<View<'a>>), Err
     loop {
         let is_final = rooms >= READ_ROOMS_MAX;
         let bound = Tokens(room.0.saturating_mul(rooms));
-        let (plan, is_enough, view) = plan_within(request, room, bound, is_final, true);
+        let (plan, is_enough, view) = plan_within(request, room, bound, is_final, wager);
         if is_enough || is_final {
             let is_all = plan.edits.is_empty() && view.window.is_complete;
             return Ok((plan, is_all.then_some(view)));
@@ -71,9 +83,35 @@ fn plan_rooms<'a>(request: &Request<'a>) -> Result<(Plan, Option<View<'a>>), Err
 }
 
 /// What could be said shorter, by a guess.
-fn foreseen(view: &View<'_>, request: &Request<'_>) -> Vec<Candidate> {
-    let passes = request.policy.reduce.iter().filter(|pass| !pass.lowers_floor() && !pass.folds());
-    passes.flat_map(|pass| pass.foresee(view, request)).collect()
+fn foreseen(view: &View<'_>, request: &Request<'_>) -> Foreseen {
+    let mut foreseen = Foreseen::default();
+    for pass in &request.policy.reduce {
+        if !pass.lowers_floor() && !pass.folds() {
+            foreseen.all.extend(pass.foresee(view, request));
+        }
+        foreseen.ends.push(foreseen.all.len());
+    }
+    foreseen
+}
+
+/// What passes would propose at most if the past could be changed; `None` where only proposing tells.
+fn at_most(foreseen: &Foreseen, view: &View<'_>, request: &Request<'_>) -> Option<Vec<Candidate>> {
+    let (mut most, mut start) = (Vec::new(), 0);
+    for (pass, end) in request.policy.reduce.iter().zip(&foreseen.ends) {
+        let more = pass.at_most(&foreseen.all[start..*end], view, request, &most)?;
+        most.extend(more);
+        start = *end;
+    }
+    Some(most)
+}
+
+/// Where the page may be changed now, by what is foreseen.
+fn when(cached: &Cached<'_>, view: &View<'_>, request: &Request<'_>, wager: Wager, must_fit: bool) -> Moment {
+    if wager == Wager::Lost {
+        return cached.unpaid();
+    }
+    let at_most = |it: &Foreseen| if wager == Wager::Bounded { at_most(it, view, request) } else { None };
+    cached.moment(|| foreseen(view, request), at_most, must_fit)
 }
 
 fn plan_within<'a>(
@@ -81,7 +119,7 @@ fn plan_within<'a>(
     room: Tokens,
     bound: Tokens,
     is_final: bool,
-    may_cut: bool,
+    wager: Wager,
 ) -> (Plan, bool, View<'a>) {
     let decided = Decided { reader: request.reader, more: &[] };
     let mut view = View::of(request, decided, bound, Purpose::Plan);
@@ -105,8 +143,7 @@ fn plan_within<'a>(
     let waits = request.policy.apply == Apply::WhenItPays && !request.policy.reduce.is_empty();
     let cached = waits.then(|| Cached::of(&view, request));
     let moment = match (&cached, request.policy.apply) {
-        (Some(cached), _) if may_cut => cached.moment(|| foreseen(&view, request), must_fit),
-        (Some(cached), _) => cached.unpaid(),
+        (Some(cached), _) => when(cached, &view, request, wager, must_fit),
         (None, Apply::Never) => Moment::from(view.items().len()),
         (None, _) => Moment::from(0),
     };
@@ -128,7 +165,7 @@ fn plan_within<'a>(
         match cached.confirm(&moment, &edits[settled..]) {
             Ok(cut) => edits.splice(settled..settled, cut).for_each(drop),
             // The guess was too high.
-            Err(NotPaid) => return plan_within(request, room, bound, is_final, false),
+            Err(NotPaid) => return plan_within(request, room, bound, is_final, Wager::Lost),
         }
     }
     let mut warnings: Vec<_> = request.policy.reduce.iter().filter_map(|pass| pass.unmet(&view, request)).collect();
@@ -166,4 +203,88 @@ fn above_the_floor(edits: Vec<Edit>, request: &Request<'_>) -> Vec<Edit> {
         }
     };
     edits.into_iter().filter(stays).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compile::compile;
+    use crate::entry::{Call, Entry};
+    use crate::log::Log;
+    use crate::policy::Policy;
+    use crate::reader::Reader;
+    use crate::target::Target;
+    use crate::tokens::Tokenizer;
+
+    /// Numbers that look like chance, the same at every run.
+    struct Chance(u64);
+
+    impl Chance {
+        fn below(&mut self, end: u64) -> u64 {
+            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (self.0 >> 33) % end
+        }
+
+        fn text(&mut self, words: u64) -> String {
+            (0..words).map(|at| format!("word{}{}", self.below(400), if at % 9 == 8 { "\n" } else { " " })).collect()
+        }
+    }
+
+    /// What an agent does next: it reads one of a few files, or runs something.
+    fn step(chance: &mut Chance, at: u64, files: u64) -> [Entry; 2] {
+        let (id, file) = (format!("call_{at}"), chance.below(files + files / 2));
+        let call = match file < files {
+            true => Call::new(&*id, "read_file", format!("{{\"path\":\"src/{file}.rs\"}}")),
+            false => Call::new(&*id, "look", "{}"),
+        };
+        let (said, words) = (chance.below(3) * 40, 60 + chance.below(500));
+        [Entry::step(chance.text(said), [call]), Entry::result(&*id, chance.text(words))]
+    }
+
+    /// Lives through a history, and returns how many of its plans made a cut that pays, and how many a guess too many.
+    fn live(seed: u64, files: u64, policy: &Policy) -> (usize, usize) {
+        let mut chance = Chance(seed);
+        let target = Target::named("gpt-4o").unwrap();
+        let (mut log, mut reader) = (Log::counted_by(Tokenizer::O200k), Reader::new("reader"));
+        log.append(Entry::user("Look at everything.")).unwrap();
+        let (mut cuts, mut lost) = (0, 0);
+        for at in 0..70 {
+            let request = Request::new(&log, &reader, policy, &target);
+            let screened = Screened::of(&request).unwrap();
+            let request = screened.request(&request);
+            let (plan, _) = plan_rooms(&request, Wager::Bounded).unwrap();
+            let (blind, _) = plan_rooms(&request, Wager::Blind).unwrap();
+            assert_eq!(plan, blind, "seed {seed}, {files} files, call {at}");
+            cuts += usize::from(plan.edits.iter().any(|edit| matches!(edit.change, Change::Cut { .. })));
+            let view = View::of(&request, Decided { reader: &reader, more: &[] }, Tokens(u64::MAX), Purpose::Plan);
+            let cached = Cached::of(&view, &request);
+            let why = |wager| when(&cached, &view, &request, wager, false).why;
+            lost += usize::from(why(Wager::Blind).is_some() && why(Wager::Bounded).is_none());
+            drop(cached);
+            drop(view);
+            reader.commit(plan.edits, policy.digest());
+            let ticket = compile(&Request::new(&log, &reader, policy, &target)).unwrap().receipt.ticket;
+            reader.acknowledge(&ticket).unwrap();
+            for entry in step(&mut chance, at, files) {
+                log.append(entry).unwrap();
+            }
+        }
+        (cuts, lost)
+    }
+
+    #[test]
+    fn a_guess_that_cannot_come_out_is_not_tried() {
+        let (mut cuts, mut lost) = (0, 0);
+        let mut eager = Policy::usual();
+        eager.patience.start = Tokens(3_000);
+        eager.patience.margin = Tokens(0);
+        for seed in 0..8 {
+            for (files, policy) in [(1, Policy::usual()), (2, eager.clone()), (5, eager.clone()), (1, Policy::frugal())]
+            {
+                let (made, not_tried) = live(seed, files, &policy);
+                (cuts, lost) = (cuts + made, lost + not_tried);
+            }
+        }
+        assert!(cuts > 20 && lost > 20, "{cuts} cuts, {lost} guesses that were not tried");
+    }
 }

@@ -16,6 +16,8 @@ use std::sync::{Arc, OnceLock};
 
 /// The most entries that are read again below the floor because somebody asked for them.
 const RESTORED_ENTRIES_MAX: usize = 1_000;
+/// Among how many calls the one that had an entry in view is looked for, one after the other.
+const NEAR_CALLS: usize = 3;
 
 /// An agent's perspective on a conversation.
 ///
@@ -110,6 +112,20 @@ impl Reader {
         })
     }
 
+    /// The same for one entry after the other: most came with the call that the one before came with, or with the next.
+    fn came_near(&self, seq: Seq, near: &mut usize) -> Came {
+        let (before, from) = self.heads.split_at((*near).min(self.heads.len()));
+        let had = |head: &Option<Seq>| head.is_some_and(|head| head >= seq);
+        let next = from.iter().take(NEAR_CALLS).position(had).filter(|_| !before.last().is_some_and(had));
+        let Some(at) = next.map(|next| before.len() + next).filter(|_| self.unread.is_none()) else {
+            let came = self.came(seq);
+            *near = came.turn.0.saturating_sub(self.unread_turns()) as usize;
+            return came;
+        };
+        *near = at;
+        Came { turn: Turn(at as u64), head: self.heads[at] }
+    }
+
     /// Where and when the provider's cache was broken, oldest first.
     pub(crate) fn cuts(&self) -> &[Made] {
         &self.cuts
@@ -142,8 +158,16 @@ impl Reader {
     /// Returns the call from which on the age of a part counts: the one that first had it in view, or the first one
     /// after it was last expanded.
     pub fn since(&self, at: PartAt) -> Turn {
-        let came = self.came(at.seq).turn;
-        self.expansion(at).map_or(came, |decision| decision.turn.max(came))
+        self.since_came(at, self.came(at.seq))
+    }
+
+    /// The same for one part after the other, as `near` goes on from where the one before was found.
+    pub(crate) fn since_near(&self, at: PartAt, near: &mut usize) -> Turn {
+        self.since_came(at, self.came_near(at.seq, near))
+    }
+
+    fn since_came(&self, at: PartAt, Came { turn, .. }: Came) -> Turn {
+        self.expansion(at).map_or(turn, |decision| decision.turn.max(turn))
     }
 
     /// Returns how many acknowledged calls have had a part in view since it came, or since it was last expanded. This
@@ -175,9 +199,10 @@ impl Reader {
         self.floors.iter().rev().map(|&at| &self.decisions[at])
     }
 
-    /// Returns whether some acknowledged call saw an entry before another one had come.
-    pub(crate) fn saw_without(&self, seq: Seq, other: Seq) -> bool {
-        self.came(seq).head.is_some_and(|head| head < other)
+    /// Returns whether some acknowledged call saw an entry before another one had come; asked for one entry after the
+    /// other, as `near` goes on from where the one before was found.
+    pub(crate) fn saw_without(&self, seq: Seq, other: Seq, near: &mut usize) -> bool {
+        self.came_near(seq, near).head.is_some_and(|head| head < other)
     }
 
     /// Records the edits of a plan as decisions, made before the next call under a policy.
@@ -406,5 +431,25 @@ fn as_floor(change: &Change) -> Option<&Floor> {
     match change {
         Change::Floor(floor) => Some(floor),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_is_found_from_wherever_one_looks() {
+        let mut reader = Reader::new("reader");
+        for head in [None, Some(0), Some(0), Some(3), Some(4), Some(4), Some(4), Some(9), Some(30), Some(31)] {
+            reader.heads.push(head.map(Seq));
+        }
+        for seq in (0..34).map(Seq) {
+            for from in 0..=reader.heads.len() {
+                let mut near = from;
+                assert_eq!(reader.came_near(seq, &mut near), reader.came(seq), "{seq} from {from}");
+                assert_eq!(near as u64, reader.came(seq).turn.0);
+            }
+        }
     }
 }

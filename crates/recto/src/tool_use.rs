@@ -72,6 +72,21 @@ pub struct ToolUse {
     pub same: Digest,
 }
 
+/// What one call does, and what identifies its target: worked out once, for plans compare it at every call.
+#[derive(Clone, Debug)]
+pub(crate) struct Used {
+    pub(crate) does: ToolUse,
+    pub(crate) about: Option<Digest>,
+}
+
+impl Used {
+    /// Everything that a call does, by a policy's own rules first.
+    pub(crate) fn all(call: &Call, rules: &[Rule]) -> Vec<Used> {
+        let about = |does: &ToolUse| does.target.as_ref().map(|target| Digest::of(target.as_bytes()));
+        uses(call, rules).into_iter().map(|does| Used { about: about(&does), does }).collect()
+    }
+}
+
 /// Tells what calls of a tool do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -28,6 +28,9 @@ use std::sync::Arc;
 use expanded::{Expanded, Later};
 pub(crate) use read::{Shelf, Window, below};
 
+/// Among how many places the next one is looked for, one after the other.
+const NEAR_PLACES: usize = 4;
+
 /// Where an entry stands: in which item, and as which of its answers.
 pub(crate) type Place = (usize, Option<usize>);
 
@@ -170,7 +173,7 @@ impl<'a> View<'a> {
             for (entry, changed) in results {
                 if let Some((what, text)) = shape::result_told(crate::item::as_result(entry), target) {
                     let cost = self.counter.count(&text);
-                    *changed = Some(shape::not_taken(what, Some(text), cost));
+                    *changed = Some(Box::new(shape::not_taken(what, Some(text), cost)));
                     answers_changed = true;
                 }
             }
@@ -230,13 +233,8 @@ impl<'a> View<'a> {
                 (Some((_, last)), Some(note)) => *last = format!("{last}\n\n{note}").into(),
                 (None, Some(note)) => {
                     let cost = counter.count(&note);
-                    item.note = Some(Changed {
-                        text: Some(note.into()),
-                        cost,
-                        by: "select".into(),
-                        why: why.clone(),
-                        is_edit: false,
-                    });
+                    let (text, by, why) = (Some(note.into()), "select".into(), why.clone());
+                    item.note = Some(Box::new(Changed { text, cost, by, why, is_edit: false }));
                 }
                 (_, None) => {}
             }
@@ -394,13 +392,13 @@ impl<'a> View<'a> {
             Some(answer) => {
                 let answer = &mut item.answers[answer];
                 let is_error = answer.result.is_some_and(|entry| crate::item::as_result(entry).is_error);
-                answer.changed = Some(match &changed.text {
+                answer.changed = Some(Box::new(match &changed.text {
                     Some(text) if is_error && self.tells_errors => {
                         let text = shape::told_error(text);
                         Changed { cost: self.counter.count(&text), text: Some(text), ..changed }
                     }
                     _ => changed,
-                });
+                }));
             }
             None => {
                 let why = (changed.by.clone(), changed.why.clone());
@@ -473,7 +471,7 @@ impl<'a> View<'a> {
     pub(crate) fn is_edited(&self, part: usize, (item, answer): Place) -> bool {
         let item = &self.items[item];
         match answer {
-            Some(answer) => part == 0 && item.answers[answer].changed.as_ref().is_some_and(|changed| changed.is_edit),
+            Some(answer) => part == 0 && item.answers[answer].changed.as_deref().is_some_and(|changed| changed.is_edit),
             None => item.changed.iter().any(|(at, changed)| *at == part && changed.is_edit),
         }
     }
@@ -483,11 +481,16 @@ impl<'a> View<'a> {
         let mut places = Vec::with_capacity(self.items.len() * 2);
         for (i, item) in self.items.iter().enumerate() {
             places.push((item.seq(), (i, None)));
-            let results = item.answers.iter().enumerate().filter_map(|(j, answer)| Some((answer.result?.seq, j)));
-            places.extend(results.map(|(seq, j)| (seq, (i, Some(j)))));
+            for (j, answer) in item.answers.iter().enumerate() {
+                if let Some(entry) = answer.result {
+                    places.push((entry.seq, (i, Some(j))));
+                }
+            }
         }
         // Nearly all stand in the order of the log.
-        places.sort_by_key(|(seq, _)| *seq);
+        if !places.is_sorted_by_key(|(seq, _)| *seq) {
+            places.sort_by_key(|(seq, _)| *seq);
+        }
         Places(places)
     }
 }
@@ -513,6 +516,19 @@ impl Places {
         let upto = self.0.partition_point(|(at, _)| *at <= seq);
         let (at, place) = *self.0.get(upto.checked_sub(1)?)?;
         (at == seq).then_some(place)
+    }
+
+    /// The same for one entry after the other: most stand near behind the one before, where `near` goes on from.
+    pub(crate) fn get_near(&self, seq: Seq, near: &mut usize) -> Option<Place> {
+        let nearby = self.0.get(*near..).unwrap_or_default().iter().take(NEAR_PLACES);
+        if let Some(next) = nearby.map(|(at, _)| *at).position(|at| at >= seq)
+            && self.0[*near + next].0 == seq
+        {
+            *near += next;
+            return Some(self.0[*near].1);
+        }
+        *near = self.0.partition_point(|(at, _)| *at < seq);
+        self.get(seq)
     }
 }
 

@@ -282,7 +282,7 @@ fn neutralise(view: &mut View<'_>, delimiters: &Delimiters) {
                 None => item.changed.push((at, changed(text))),
             }
         }
-        for answer in &mut item.answers {
+        for answer in item.answers.iter_mut() {
             let Some(entry) = answer.result else { continue };
             let said = match &answer.changed {
                 Some(known) => known.text.clone(),
@@ -291,7 +291,7 @@ fn neutralise(view: &mut View<'_>, delimiters: &Delimiters) {
             let Some(text) = said.and_then(|text| neutral(&text)) else { continue };
             match &mut answer.changed {
                 Some(known) => (known.cost, known.text) = (counter.count(&text), Some(text)),
-                None => answer.changed = Some(changed(text)),
+                None => answer.changed = Some(Box::new(changed(text))),
             }
         }
         item.recount(overhead, counter);

@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::item::result_text;
 use crate::redact::{Findings, Kind, Screen, Secrets};
 use crate::tokens::{Count, Tokens};
-use crate::tool_use::{self, ToolUse};
+use crate::tool_use::Used;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
@@ -41,7 +41,7 @@ pub struct Counted {
     /// Which rule words a user's entry holds, a bit each; `None` where it was not looked through.
     rule_words: Option<u8>,
     /// What the call in each of its parts does, by what is known of common tools: worked out when it is first asked.
-    uses: OnceLock<Vec<Vec<ToolUse>>>,
+    uses: OnceLock<Vec<Vec<Used>>>,
     /// How many characters its result has: counted when it is first asked.
     result_chars: OnceLock<usize>,
 }
@@ -215,10 +215,10 @@ impl Counted {
     }
 
     /// Returns what the call in one of its parts does, by what is known of common tools.
-    pub(crate) fn uses(&self, part: usize) -> &[ToolUse] {
+    pub(crate) fn uses(&self, part: usize) -> &[Used] {
         let uses = self.uses.get_or_init(|| {
             let of = |part: &Part| match part {
-                Part::Call(call) => tool_use::uses(call, &[]),
+                Part::Call(call) => Used::all(call, &[]),
                 _ => Vec::new(),
             };
             self.shown().iter().map(of).collect()

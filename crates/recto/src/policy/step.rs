@@ -235,6 +235,10 @@ impl Step {
         }
     }
 
+    fn excerpts(&self) -> bool {
+        matches!(self.pass, Pass::Excerpt(_))
+    }
+
     /// Whether it puts a note in the place of exchanges. All of its edits are made, or none.
     pub(crate) fn folds(&self) -> bool {
         matches!(self.pass, Pass::Fold(_))
@@ -272,6 +276,32 @@ impl Step {
             edits.map(of).collect()
         };
         guess.unwrap_or_else(exact)
+    }
+
+    /// Returns what it would propose at most of what it foresees, behind passes that propose no more than `before`;
+    /// `None` where only proposing tells. Built-in passes in the usual order can say.
+    pub(crate) fn at_most(
+        &self,
+        foreseen: &[Candidate],
+        view: &View<'_>,
+        request: &Request<'_>,
+        before: &[Candidate],
+    ) -> Option<Vec<Candidate>> {
+        if self.when.is_some() || !self.takes_all(view) {
+            return None;
+        }
+        match &self.pass {
+            // What they don't propose now, they don't where less may change.
+            Pass::Expire(_) | Pass::Identical(_) if before.is_empty() => foreseen.is_empty().then(Vec::new),
+            Pass::Superseded(_) if before.is_empty() => Some(foreseen.to_vec()),
+            // What was replaced is not cut as well; what might be cut by another such pass may be.
+            Pass::Excerpt(pass) if request.policy.reduce.iter().filter(|it| it.excerpts()).count() == 1 => {
+                Some(pass.at_most(view, request, before))
+            }
+            // Nor does a floor come where there is less than there is now.
+            Pass::FitWindow(_) => self.propose(view, request).is_empty().then(Vec::new),
+            _ => None,
+        }
     }
 
     /// Whether everything that a pass proposes for results that stand whole is taken.

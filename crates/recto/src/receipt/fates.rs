@@ -18,8 +18,11 @@ pub(super) fn rows(view: &View<'_>, holding: &Holding<'_>) -> Vec<FateRow> {
         item_rows(item, view, &mut rows);
     }
     rows.extend(view.gone.iter().cloned());
-    // Runs that share their span with others come last.
-    rows.sort_by_key(|row| (row.scope.is_some() && row.span.first == Seq(0) && row.entries > 1, row.span.first));
+    // Runs that share their span with others come last. Nearly always that is the order of the page.
+    let place = |row: &FateRow| (row.scope.is_some() && row.span.first == Seq(0) && row.entries > 1, row.span.first);
+    if !rows.is_sorted_by_key(place) {
+        rows.sort_by_key(place);
+    }
     if let Some(acked) = holding.session.and_then(Session::acked) {
         rows.iter_mut().for_each(|row| hold(row, acked, holding));
     }
@@ -79,17 +82,17 @@ fn item_rows(item: &Item<'_>, view: &View<'_>, rows: &mut Vec<FateRow>) {
         after = after + changed.cost - item.entry.part_cost(*part);
     }
     after += item.note.as_ref().map_or(Tokens(0), |note| note.cost);
-    let changed = item.changed.first().map(|(_, changed)| changed).or(item.note.as_ref());
+    let changed = item.changed.first().map(|(_, changed)| changed).or(item.note.as_deref());
     let mut left_out = Vec::new();
     row(item.entry, changed, told.map_or(after, |share| share.cost));
-    for answer in &item.answers {
+    for answer in item.answers.iter() {
         if let Some(entry) = answer.result {
             if let Some(share) = told.filter(|_| item.is_shown()) {
                 left_out.push(untold(entry, &share.block));
                 continue;
             }
             let after = answer.changed.as_ref().map_or(entry.cost, |changed| changed.cost);
-            row(entry, answer.changed.as_ref(), after);
+            row(entry, answer.changed.as_deref(), after);
         }
     }
     rows.extend(left_out);

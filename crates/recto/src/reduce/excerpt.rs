@@ -13,7 +13,7 @@ mod worth; // how likely it is used again
 
 use super::{Candidate, Reduce};
 use crate::edit::{Change, Edit, PartAt, Reason, Turn};
-use crate::entry::{Call, Part, Piece, Role, Text};
+use crate::entry::{Call, Part, Piece, Role, Seq, Text};
 use crate::error::Error;
 use crate::item::{Item, Kind, as_result};
 use crate::policy::Pass;
@@ -107,8 +107,8 @@ impl Reduce for Excerpt {
     }
 
     fn foresee(&self, view: &View<'_>, request: &Request<'_>) -> Option<Vec<Candidate>> {
-        let cuts = request.reader.cuts();
-        let candidates = self.targets(view, request).into_iter().filter_map(|target| {
+        let (cuts, mut candidates) = (request.reader.cuts(), Vec::new());
+        self.find(view, request, |target| {
             let share = if target.origin.is_own() { OWN_GUESS } else { RESULT_GUESS };
             let saves = Tokens(target.cost.0 * share / 100) - MARK_GUESS;
             let due = target.due;
@@ -117,9 +117,13 @@ impl Reduce for Excerpt {
             }
             // What was due at an earlier cut and stayed was worth it.
             let was_left = cuts.iter().any(|cut| cut.turn >= due && cut.from <= target.at.seq);
-            (saves > Tokens(0) && !was_left).then_some(Candidate { seq: target.at.seq, saves, due })
+            if saves > Tokens(0) && !was_left {
+                candidates.push(Candidate { seq: target.at.seq, saves, due });
+            }
         });
-        Some(candidates.collect())
+        // Results may stand before what was said later; the parts of one entry are found in their order.
+        candidates.sort_by_key(|it| it.seq);
+        Some(candidates)
     }
 
     fn check(&self) -> Result<(), Error> {
@@ -135,19 +139,37 @@ impl Reduce for Excerpt {
 }
 
 impl Excerpt {
-    /// The parts that may be cut now, in the order of the page.
+    /// What it would propose at most beside what was proposed for other entries: nothing is left of any part.
+    pub(crate) fn at_most(&self, view: &View<'_>, request: &Request<'_>, before: &[Candidate]) -> Vec<Candidate> {
+        let is_before = |seq: Seq| before.binary_search_by_key(&seq, |it| it.seq).is_ok();
+        let targets = self.targets(view, request).into_iter().filter(|target| !is_before(target.at.seq));
+        targets.map(|it| Candidate { seq: it.at.seq, saves: it.cost, due: it.due }).collect()
+    }
+
+    /// The parts that may be cut now, in the order of the log.
     fn targets<'v>(&self, view: &'v View<'_>, request: &Request<'_>) -> Vec<Target<'v>> {
-        let decided = Decided { reader: request.reader, more: &[] };
-        let due = |at: PartAt| {
-            let due = Turn(request.reader.since(at).0 + u64::from(self.after) + 1);
-            (due <= request.reader.turn() && !decided.touched(at)).then_some(due)
-        };
         let mut targets = Vec::new();
+        self.find(view, request, |target| targets.push(target));
+        // Results may stand before what was said later.
+        targets.sort_by_key(|target| target.at);
+        targets
+    }
+
+    /// Finds the parts that may be cut now, in the order of the page.
+    fn find<'v>(&self, view: &'v View<'_>, request: &Request<'_>, mut found: impl FnMut(Target<'v>)) {
+        let decided = Decided { reader: request.reader, more: &[] };
+        let now = request.reader.turn();
+        let mut near = 0;
+        let mut due = |at: PartAt| {
+            let due = Turn(request.reader.since_near(at, &mut near).0 + u64::from(self.after) + 1);
+            (due <= now && !decided.touched(at)).then_some(due)
+        };
         if is_done(request) || request.expiry.is_some_and(|over| over.disable) {
-            return targets;
+            return;
         }
         let all = view.items().iter().enumerate().skip(view.cut);
-        let all = all.filter(|(at, item)| item.seqs().any(|seq| view.may_change(*at, seq)));
+        let is_free = |at: usize, item: &Item<'_>| item.seqs().any(|seq| view.may_change(at, seq));
+        let all = all.filter(|(at, item)| view.spared.is_none() || is_free(*at, item));
         let editable = all.map(|(_, item)| item).filter(|item| item.is_shown() && item.keep().is_none());
         for item in editable.filter(|item| item.kind() != Kind::Late && item.role() == Role::Assistant) {
             for (part, said) in item.parts().iter().enumerate() {
@@ -166,12 +188,12 @@ impl Excerpt {
                 };
                 if let Some(due) = due(at) {
                     let is_answer = matches!(said, Part::Text { .. });
-                    targets.push(Target { at, form, origin, text, cost, size: item.entry.cost, is_answer, due });
+                    found(Target { at, form, origin, text, cost, size: item.entry.cost, is_answer, due });
                 }
             }
-            for answer in &item.answers {
+            for answer in item.answers.iter() {
                 let Some(entry) = answer.result else { continue };
-                let (at, changed) = (PartAt { seq: entry.seq, part: 0 }, answer.changed.as_ref());
+                let (at, changed) = (PartAt { seq: entry.seq, part: 0 }, answer.changed.as_deref());
                 let cost = changed.map_or(entry.cost, |changed| changed.cost);
                 // What an entry says of its own expiry is for another pass to heed.
                 let is_free = cost >= RESULT_MIN && entry.original().expiry.is_none();
@@ -181,12 +203,9 @@ impl Excerpt {
                 let [Piece::Text { text }] = &*as_result(entry).content else { continue };
                 let Some(due) = due(at) else { continue };
                 let (form, origin, is_answer) = (Form::Plain, Origin::Result(item.call(answer)), false);
-                targets.push(Target { at, form, origin, text, cost, size: cost, is_answer, due });
+                found(Target { at, form, origin, text, cost, size: cost, is_answer, due });
             }
         }
-        // Results may stand before what was said later.
-        targets.sort_by_key(|target| target.at);
-        targets
     }
 }
 
@@ -350,7 +369,7 @@ impl Reading {
         if is_agents {
             self.known.used(&used, request.reader.turn_at_age(item.seq(), 0).0);
         }
-        for answer in &item.answers {
+        for answer in item.answers.iter() {
             let Some(entry) = answer.result else { continue };
             let at = PartAt { seq: entry.seq, part: 0 };
             match &answer.changed {

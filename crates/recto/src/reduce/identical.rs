@@ -13,7 +13,7 @@
 //! matters.
 
 use super::Reduce;
-use super::stub::{MINIMUM, Stub, What, Whole, any_free, by_run, whole};
+use super::stub::{MINIMUM, Stub, What, Whole, by_run, whole, whole_in};
 use crate::edit::{Change, Edit, PartAt, Reason, Turn};
 use crate::entry::{Piece, Seq, Span};
 use crate::item::{Changed, Item};
@@ -50,11 +50,12 @@ impl Reduce for Identical {
     }
 
     fn propose(&self, view: &View<'_>, request: &Request<'_>) -> Vec<Edit> {
-        if !any_free(view, |it| it.cost >= self.minimum) {
+        let mut results = alike(view, self.minimum);
+        // Where a single one is left there is nothing to compare, nor to reach for.
+        if results.len() < 2 {
             return Vec::new();
         }
         let reach = Reach::of(view, request);
-        let mut results = whole(view);
         let groups = by_run(&mut results).flat_map(|results| twins(results, self.minimum, view.cut));
         let mut edits: Vec<Edit> = groups.flat_map(|group| pointers(&group, &reach, view, request)).collect();
         edits.sort_by_key(|edit| edit.change.seq());
@@ -66,18 +67,56 @@ impl Reduce for Identical {
     }
 }
 
+/// The results that cost as much as one that may change: what costs something else is something else, and needs no look.
+fn alike<'v, 'a>(view: &'v View<'a>, minimum: Tokens) -> Vec<Whole<'v, 'a>> {
+    if view.cut == 0 {
+        return whole(view);
+    }
+    // Where the past waits, these are the newest few.
+    let may_change = (view.cut..view.items().len()).flat_map(|nth| whole_in(view, nth));
+    let mut costs: Vec<Tokens> = may_change.map(|it| it.cost).filter(|cost| *cost >= minimum).collect();
+    costs.sort_unstable();
+    if costs.is_empty() {
+        return Vec::new();
+    }
+    let all = (0..view.items().len()).flat_map(|nth| whole_in(view, nth));
+    all.filter(|it| costs.binary_search(&it.cost).is_ok()).collect()
+}
+
 /// The results that say the same, as far as there are several and one of them may change, each group in the order of the
 /// page. The items from `cut` on may.
 fn twins<'v, 'a>(results: &[Whole<'v, 'a>], minimum: Tokens, cut: usize) -> Vec<Vec<Whole<'v, 'a>>> {
-    let may_change = results.iter().filter(|it| it.nth >= cut && it.cost >= minimum);
-    let mut costs: Vec<Tokens> = may_change.map(|it| it.cost).collect();
-    costs.sort_unstable();
-    // What costs something else is something else, and needs no look; and texts that differ mostly do so at once.
-    let alike = results.iter().filter(|it| costs.binary_search(&it.cost).is_ok());
-    let mut alike: Vec<&Whole<'v, 'a>> = alike.collect();
-    alike.sort_by(|one, other| one.cost.cmp(&other.cost).then_with(|| content(one).cmp(content(other))));
-    let groups = alike.chunk_by(|one, next| one.cost == next.cost && content(one).eq(content(next)));
-    groups.filter(|group| group.len() > 1).map(|group| group.iter().map(|it| **it).collect()).collect()
+    let sizes = results.iter().enumerate().map(|(at, it)| (it.cost, bytes(it), at));
+    let mut sizes: Vec<(Tokens, usize, usize)> = sizes.collect();
+    sizes.sort_unstable();
+    let may_change = |(cost, _, at): &(Tokens, usize, usize)| *cost >= minimum && results[*at].nth >= cut;
+    let mut twins = Vec::new();
+    for alike in sizes.chunk_by(|one, next| (one.0, one.1) == (next.0, next.1)) {
+        let is_same = |(_, _, one): &(Tokens, usize, usize), (_, _, other): &(Tokens, usize, usize)| {
+            content(&results[*one]).eq(content(&results[*other]))
+        };
+        // Most are alone; and of two, texts that differ mostly do so at once.
+        if matches!(alike, [_])
+            || matches!(alike, [one, other] if !is_same(one, other))
+            || !alike.iter().any(may_change)
+        {
+            continue;
+        }
+        let mut alike: Vec<&Whole<'v, 'a>> = alike.iter().map(|(_, _, at)| &results[*at]).collect();
+        alike.sort_by(|one, other| content(one).cmp(content(other)));
+        let groups = alike.chunk_by(|one, next| content(one).eq(content(next)));
+        twins.extend(groups.filter(|group| group.len() > 1).map(|group| group.iter().map(|it| **it).collect()));
+    }
+    twins
+}
+
+/// How long a result is: one that says the same is as long.
+fn bytes(of: &Whole<'_, '_>) -> usize {
+    let length = |piece: &Piece| match piece {
+        Piece::Text { text } => text.len(),
+        Piece::Image(media) => media.url.len(),
+    };
+    of.result().content.iter().map(length).sum()
 }
 
 /// What a result says, to be compared: whether it failed, and its pieces.
@@ -209,7 +248,7 @@ fn pointers_back(view: &View<'_>) -> impl Iterator<Item = (Seq, Seq)> {
 }
 
 fn changed_results<'v>(item: &'v Item<'_>) -> impl Iterator<Item = (Seq, &'v Changed)> {
-    item.answers.iter().filter_map(|answer| Some((answer.result?.seq, answer.changed.as_ref()?)))
+    item.answers.iter().filter_map(|answer| Some((answer.result?.seq, answer.changed.as_deref()?)))
 }
 
 /// What an edit would take away of what is named, and the pointer that names it.

@@ -37,7 +37,9 @@ pub(super) struct Whole<'v, 'a> {
 /// Returns the results of the conversation that stand whole on the page, in its order.
 pub(super) fn whole<'v, 'a>(view: &'v View<'a>) -> Vec<Whole<'v, 'a>> {
     let mut results = Vec::with_capacity(view.items().len());
-    (0..view.items().len()).for_each(|nth| results.extend(whole_in(view, nth)));
+    for nth in 0..view.items().len() {
+        whole_in(view, nth).for_each(|it| results.push(it));
+    }
     results
 }
 
@@ -49,9 +51,9 @@ pub(super) fn whole_in<'v, 'a>(view: &'v View<'a>, nth: usize) -> impl Iterator<
     answers.iter().filter_map(move |answer| {
         // What the target must be told in other words is still all there; what was asked back in part is not.
         let is_whole = |changed: &Changed| matches!(changed.why, Reason::NotTaken { .. });
-        let entry = answer.result.filter(|_| answer.changed.as_ref().is_none_or(is_whole))?;
-        let cost = answer.changed.as_ref().map_or(entry.cost, |changed| changed.cost);
-        let is_edited = answer.changed.as_ref().is_some_and(|changed| changed.is_edit);
+        let entry = answer.result.filter(|_| answer.changed.as_deref().is_none_or(is_whole))?;
+        let cost = answer.changed.as_deref().map_or(entry.cost, |changed| changed.cost);
+        let is_edited = answer.changed.as_deref().is_some_and(|changed| changed.is_edit);
         Some(Whole { item, nth, call_at: answer.call, entry, cost, is_edited })
     })
 }
@@ -133,15 +135,14 @@ impl<'a> Whole<'_, 'a> {
 /// What stubs cost: most differ only in their numbers, so few need be counted.
 pub(super) struct StubCosts<'v, 'a> {
     view: &'v View<'a>,
-    /// Whether numbers of as many digits cost the same: in these vocabularies three digits are one token.
+    /// Whether a number costs one token for every three digits, whatever stands around it: in these vocabularies it does.
     is_by_digits: bool,
     known: Vec<(Shape<'a>, Tokens)>,
     text: String,
 }
 
-/// A tool, what a stub says before and behind the other's handle, and how long its numbers are: the result's size, the
-/// other's handle, its own.
-type Shape<'a> = (&'a str, &'static str, &'static str, [u32; 3]);
+/// A tool, and what a stub says before and behind the other's handle.
+type Shape<'a> = (&'a str, &'static str, &'static str);
 
 impl<'v, 'a> StubCosts<'v, 'a> {
     pub(super) fn of(view: &'v View<'a>) -> StubCosts<'v, 'a> {
@@ -174,21 +175,26 @@ impl<'v, 'a> StubCosts<'v, 'a> {
     }
 
     fn cost(&mut self, it: &Whole<'_, 'a>, what: &What) -> Tokens {
-        let digits = |number: u64| number.checked_ilog10().unwrap_or_default();
-        let (other, behind) = what.1.map_or((0, ""), |(at, words)| (digits(at.0), words));
-        let lengths = [digits(it.entry.result_chars() as u64), other, digits(it.entry.seq.0)];
-        let shape = (&*it.call().name, what.0, behind, lengths);
+        let (other, behind) = what.1.map_or((Tokens(0), ""), |(at, words)| (number_cost(at.0), words));
+        let numbers = number_cost(it.entry.result_chars() as u64) + other + number_cost(it.entry.seq.0);
+        let shape = (&*it.call().name, what.0, behind);
         let known = self.known.iter().find(|(known, _)| self.is_by_digits && *known == shape);
-        known.map(|(_, cost)| *cost).unwrap_or_else(|| {
+        known.map(|(_, words)| *words + numbers).unwrap_or_else(|| {
             self.text.clear();
+            self.text.reserve(STUB_BYTES);
             it.write_stub(what, &mut self.text);
             let cost = self.view.count(&self.text);
             if self.known.len() < SHAPES_MAX {
-                self.known.push((shape, cost));
+                self.known.push((shape, cost - numbers));
             }
             cost
         })
     }
+}
+
+/// What a number costs where three digits are one token.
+fn number_cost(number: u64) -> Tokens {
+    Tokens(u64::from(number.checked_ilog10().unwrap_or_default()) / 3 + 1)
 }
 
 /// Writes what [`PartAt`] is displayed as, for the first part of an entry. Plans that wait do this so often that it shows.
@@ -234,10 +240,10 @@ mod tests {
     use crate::tokens::Count;
 
     #[test]
-    fn numbers_of_as_many_digits_cost_the_same() {
+    fn every_three_digits_of_a_number_are_one_token() {
         for tokenizer in [Tokenizer::O200k, Tokenizer::Cl100k] {
-            let cost = |chars: u64, other: u64, own: u64| {
-                let mut text = String::from("[read_file result, ");
+            let cost = |tool: &str, chars: u64, other: u64, own: u64| {
+                let mut text = format!("[{} result, ", tool_name(tool));
                 write_number(chars, &mut text);
                 text.push_str(" characters: read again, see ");
                 write_handle(Seq(other), &mut text);
@@ -246,13 +252,22 @@ mod tests {
                 text.push(']');
                 tokenizer.count(&text)
             };
+            let words = cost("read_file", 0, 0, 0) - Tokens(3);
+            let told = |numbers: [u64; 3]| words + numbers.map(number_cost).into_iter().sum();
             for number in 0..1_000_u64 {
-                let least = 10_u64.pow(number.checked_ilog10().unwrap_or_default());
                 assert_eq!(tokenizer.count(&number.to_string()), Tokens(1), "{number}");
-                assert_eq!(cost(number, 7, 7), cost(least, 7, 7), "{number}");
-                assert_eq!(cost(7, number, 7), cost(7, least, 7), "{number}");
-                assert_eq!(cost(7, 7, number), cost(7, 7, least), "{number}");
-                assert_eq!(cost(1_000 + number, 10_000 + number, 100_000 + number), cost(1_000, 10_000, 100_000));
+                for numbers in [[number, 7, 7], [7, number, 7], [7, 7, number], [1_000, 10_000, 100_000 + number]] {
+                    assert_eq!(cost("read_file", numbers[0], numbers[1], numbers[2]), told(numbers), "{numbers:?}");
+                }
+                // Of any length, and with any digits.
+                let mix =
+                    |nth: u64| (number + nth).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> ((number * 7 + nth * 13) % 64);
+                let numbers = [mix(1), mix(2), mix(3)];
+                assert_eq!(cost("read_file", numbers[0], numbers[1], numbers[2]), told(numbers), "{numbers:?}");
+            }
+            for tool in ["a", "tool7", "x-1.2", "42", "名前", "_", "."] {
+                let words = cost(tool, 0, 0, 0) - Tokens(3);
+                assert_eq!(cost(tool, 1_234_567, 89, u64::MAX), words + Tokens(3 + 1 + 7), "{tool}");
             }
         }
     }

@@ -12,16 +12,15 @@ use super::stub::{MINIMUM, Stub, StubCosts, What, Whole, any_free, by_run, whole
 use super::{Candidate, Reduce};
 use crate::digest::DigestMap;
 use crate::edit::{Edit, Reason, Turn};
-use crate::entry::{Piece, Seq, Text};
+use crate::entry::{Piece, Seq};
 use crate::error::Error;
 use crate::policy::Pass;
 use crate::request::Request;
 use crate::tokens::Tokens;
-use crate::tool_use::{Deed, READ_LINES_MAX, Rule, ToolUse, uses};
+use crate::tool_use::{Deed, READ_LINES_MAX, Rule, ToolUse, Used};
 use crate::view::View;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
-use std::collections::HashMap;
 
 const NAME: &str = "superseded";
 
@@ -50,10 +49,9 @@ impl Reduce for Superseded {
     }
 
     fn propose(&self, view: &View<'_>, request: &Request<'_>) -> Vec<Edit> {
-        let mut costs = StubCosts::of(view);
-        let found = self.found(view, request).into_iter();
-        let mut edits: Vec<Edit> = found.filter_map(|(it, by)| costs.stub(&it, by.stub(request))).collect();
-        edits.sort_by_key(|edit| edit.change.seq());
+        let (mut costs, mut edits) = (StubCosts::of(view), Vec::new());
+        self.find(view, request, |it, by| edits.extend(costs.stub(it, by.stub())));
+        edits.sort_by_key(|edit: &Edit| edit.change.seq());
         edits
     }
 
@@ -75,24 +73,29 @@ impl Superseded {
 
     /// What it could propose, without the texts: plans ask at every call, and nearly all of them wait.
     pub(crate) fn candidates(&self, view: &View<'_>, request: &Request<'_>) -> Vec<Candidate> {
-        let mut costs = StubCosts::of(view);
-        let found = self.found(view, request).into_iter().filter(|(it, _)| !it.is_edited).filter_map(|(it, by)| {
-            let saves = costs.saved(&it, &by.what())?;
-            Some(Candidate { seq: it.entry.seq, saves, due: by.due(request) })
+        let (mut costs, mut candidates) = (StubCosts::of(view), Vec::new());
+        self.find(view, request, |it, by| {
+            let saves = if it.is_edited { None } else { costs.saved(it, &by.what()) };
+            if let Some(saves) = saves {
+                candidates.push(Candidate { seq: it.entry.seq, saves, due: by.due });
+            }
         });
-        let mut candidates: Vec<Candidate> = found.collect();
-        candidates.sort_by_key(|it| it.seq);
+        candidates.sort_by_key(|it: &Candidate| it.seq);
         candidates
     }
 
-    /// The results that are out of date, each with the call that makes it so.
-    fn found<'v, 'a>(&self, view: &'v View<'a>, request: &Request<'_>) -> Vec<(Whole<'v, 'a>, LaterCall)> {
+    /// Finds the results that are out of date, each with the call that makes it so.
+    fn find<'v, 'a>(
+        &self,
+        view: &'v View<'a>,
+        request: &Request<'_>,
+        mut found: impl FnMut(&Whole<'v, 'a>, LaterCall),
+    ) {
         // Where nothing may give way, nobody need know what came later.
-        if !any_free(view, |it| self.may_give_way(it, view, request)) {
-            return Vec::new();
+        if any_free(view, |it| self.may_give_way(it, view, request)) {
+            let mut results = whole(view);
+            by_run(&mut results).for_each(|results| self.outdated(results, view, request, &mut found));
         }
-        let mut results = whole(view);
-        by_run(&mut results).flat_map(|results| self.outdated(results, view, request)).collect()
     }
 
     fn outdated<'v, 'a>(
@@ -100,56 +103,57 @@ impl Superseded {
         results: &mut [Whole<'v, 'a>],
         view: &View<'_>,
         request: &Request<'_>,
-    ) -> Vec<(Whole<'v, 'a>, LaterCall)> {
-        let (mut later, mut found) = (Later::default(), Vec::new());
+        found: &mut impl FnMut(&Whole<'v, 'a>, LaterCall),
+    ) {
+        let mut later = Later::default();
         results.sort_by_key(|it| it.entry.seq);
         // What lies before everything that may change has nothing to say.
         let from = results.iter().position(|it| self.may_give_way(it, view, request)).unwrap_or(results.len());
         // From the newest back, so that everything later is known.
         for it in results[from..].iter().rev() {
-            let does = match self.rules.is_empty() {
+            let uses = match self.rules.is_empty() {
                 true => Cow::Borrowed(it.item.entry.uses(it.call_at)),
-                false => Cow::Owned(uses(it.call(), &self.rules)),
+                false => Cow::Owned(Used::all(it.call(), &self.rules)),
             };
-            let has_failed = failed(it);
-            if let [only] = &does[..]
-                && self.may_give_way(it, view, request)
-                && let Some(by) = later.than(only, has_failed)
-            {
-                found.push((*it, by));
-            }
-            if request.reader.has_seen(it.entry.seq) {
-                does.iter().for_each(|does| self.note(does, it, has_failed, &mut later));
+            let seen = request.reader.has_seen(it.entry.seq).then_some(request);
+            let (has_failed, may_give_way) = (failed(it), uses.len() == 1 && self.may_give_way(it, view, request));
+            for used in uses.iter() {
+                let mut known = later.known(used);
+                if let Some(by) = known.newest(&used.does, has_failed).filter(|_| may_give_way) {
+                    found(it, by);
+                }
+                if let Some(request) = seen {
+                    self.note(&used.does, it, has_failed, request, &mut known);
+                }
             }
         }
-        found
     }
 
     /// Keeps in mind what a call does, if an earlier result can give way to it.
-    fn note(&self, does: &ToolUse, of: &Whole<'_, '_>, has_failed: bool, later: &mut Later) {
+    fn note(&self, does: &ToolUse, of: &Whole<'_, '_>, has_failed: bool, request: &Request<'_>, known: &mut Known<'_>) {
         let range = match (does.deed, does.range) {
             (Deed::Read, None) if does.is_whole => longest_read(of),
             (_, range) => range,
         };
-        let call = LaterCall { at: of.entry.seq, deed: does.deed, range, has_failed };
+        let call = || {
+            // From that call on an earlier result could have given way.
+            let due = request.reader.turn_at_age(of.entry.seq, 1);
+            LaterCall { at: of.entry.seq, deed: does.deed, range, has_failed, due }
+        };
         let counts = match does.deed {
             Deed::Read => does.is_whole || range.is_some(),
             Deed::Write => does.is_whole && !has_failed,
             Deed::Edit => self.edits && !has_failed,
             Deed::Search | Deed::Run | Deed::Other => false,
         };
-        if let Some(target) = does.target.as_ref().filter(|_| counts) {
-            let calls = later.about.entry(target.clone()).or_default();
+        if let Some(calls) = known.about.as_mut().filter(|_| counts) {
             // Everything before a whole one gives way to that.
             if calls.last().is_none_or(|known| known.range.is_some() || known.has_failed) {
-                calls.push(call);
+                calls.push(call());
             }
         }
-        if matches!(does.deed, Deed::Read | Deed::Search | Deed::Run) {
-            let again = later.same.entry(does.same).or_default();
-            if again.iter().all(|known| known.has_failed != has_failed) {
-                again.push(call);
-            }
+        if let Some([well, failed]) = &mut known.same {
+            (if has_failed { failed } else { well }).get_or_insert_with(call);
         }
     }
 }
@@ -175,11 +179,13 @@ fn longest_read(of: &Whole<'_, '_>) -> Option<(u32, u32)> {
     (lines >= READ_LINES_MAX as usize).then_some((1, READ_LINES_MAX))
 }
 
-/// The calls that came later than the one looked at, the newest first.
+/// The calls that came later than the one looked at.
 #[derive(Default)]
 struct Later {
-    about: HashMap<Text, Vec<LaterCall>>,
-    same: DigestMap<Vec<LaterCall>>,
+    /// Those that speak of a file, by what identifies it, the newest first.
+    about: DigestMap<Vec<LaterCall>>,
+    /// The newest of those that ask for the very same: one that went well, and one that failed.
+    same: DigestMap<[Option<LaterCall>; 2]>,
 }
 
 /// A call whose result an earlier one may give way to.
@@ -189,18 +195,40 @@ struct LaterCall {
     deed: Deed,
     range: Option<(u32, u32)>,
     has_failed: bool,
+    due: Turn,
+}
+
+/// Of these, the ones that say something about one use.
+struct Known<'l> {
+    /// Of what speaks of files.
+    about: Option<&'l mut Vec<LaterCall>>,
+    /// Of what says the same if it is made again.
+    same: Option<&'l mut [Option<LaterCall>; 2]>,
 }
 
 impl Later {
+    fn known(&mut self, used: &Used) -> Known<'_> {
+        let of_file = matches!(used.does.deed, Deed::Read | Deed::Write | Deed::Edit);
+        let repeats = matches!(used.does.deed, Deed::Read | Deed::Search | Deed::Run);
+        Known {
+            about: used.about.filter(|_| of_file).map(|about| self.about.entry(about).or_default()),
+            same: repeats.then(|| self.same.entry(used.does.same).or_default()),
+        }
+    }
+}
+
+impl Known<'_> {
     /// The newest call that makes an earlier use out of date.
-    fn than(&self, earlier: &ToolUse, has_failed: bool) -> Option<LaterCall> {
-        let stands_in = |call: &&LaterCall| !call.has_failed || has_failed;
-        let same = self.same.get(&earlier.same).into_iter().flatten().find(stands_in).copied();
-        let about = earlier.target.as_ref().filter(|_| earlier.deed == Deed::Read);
-        let about = about.and_then(|target| self.about.get(target)).into_iter().flatten();
-        let about = about.filter(stands_in).find(|call| call.holds(earlier)).copied();
-        let is_kind = matches!(earlier.deed, Deed::Read | Deed::Search | Deed::Run);
-        same.into_iter().chain(about).filter(|_| is_kind).max_by_key(|call| call.at)
+    fn newest(&self, earlier: &ToolUse, has_failed: bool) -> Option<LaterCall> {
+        let newer = |one: Option<LaterCall>, other: Option<LaterCall>| match (one, other) {
+            (Some(one), Some(other)) => Some(if one.at > other.at { one } else { other }),
+            (one, other) => one.or(other),
+        };
+        let [well, failed] = self.same.as_deref()?;
+        let same = if has_failed { newer(*well, *failed) } else { *well };
+        let about = self.about.as_ref().filter(|_| earlier.deed == Deed::Read);
+        let stands_in = |call: &&LaterCall| (!call.has_failed || has_failed) && call.holds(earlier);
+        newer(same, about.and_then(|calls| calls.iter().find(stands_in)).copied())
     }
 }
 
@@ -214,11 +242,6 @@ impl LaterCall {
         }
     }
 
-    /// The call from which on an earlier result could have given way to it.
-    fn due(&self, request: &Request<'_>) -> Turn {
-        request.reader.turn_at_age(self.at, 1)
-    }
-
     fn what(&self) -> What {
         let what = match self.deed {
             Deed::Read => "read again, see ",
@@ -229,8 +252,8 @@ impl LaterCall {
         What(what, Some((self.at, " below")))
     }
 
-    fn stub(&self, request: &Request<'_>) -> Stub {
-        let (why, due) = (Reason::Superseded { by: self.at }, Some(self.due(request)));
+    fn stub(&self) -> Stub {
+        let (why, due) = (Reason::Superseded { by: self.at }, Some(self.due));
         Stub { by: NAME.into(), why, what: self.what(), head: 0, due }
     }
 }

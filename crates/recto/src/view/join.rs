@@ -4,7 +4,7 @@ use super::{Purpose, Shelf, View, Window};
 use crate::digest::Digest;
 use crate::edit::{Answered, Change, Edit, OpenCall, PassName, Reason};
 use crate::entry::{CallId, Part, Role, Seq, Span, Status};
-use crate::item::{Answer, Changed, Item, Kind, as_result, late_note};
+use crate::item::{Answers, Changed, Item, Kind, as_result, late_note};
 use crate::log::Counted;
 use crate::policy::StatusRule;
 use crate::reader::Decided;
@@ -24,6 +24,8 @@ struct Join<'a, 'r> {
     calls: Calls<'a>,
     /// The late results that are told of, so that none is told of twice.
     notes: HashMap<Digest, Seq>,
+    /// The call that the newest step came with.
+    came: usize,
     request: &'r Request<'a>,
 }
 
@@ -79,7 +81,7 @@ pub(super) fn join<'a>(window: Window<'a>, request: &Request<'a>, decided: Decid
     entries.extend_from_slice(&window.named);
     entries.extend_from_slice(&window.entries);
     window.after.iter().for_each(|shelf| shelve(shelf, &mut entries));
-    let mut join = Join { view, decided, purpose, calls: Calls::default(), notes: HashMap::new(), request };
+    let mut join = Join { view, decided, purpose, calls: Calls::default(), notes: HashMap::new(), came: 0, request };
     for entry in entries {
         join.take(entry);
     }
@@ -98,13 +100,10 @@ impl<'a> Join<'a, '_> {
     }
 
     fn step(&mut self, entry: &'a Counted) {
+        let parts = entry.shown().iter().enumerate();
+        let calls = parts.filter(|(_, part)| matches!(part, Part::Call(_))).map(|(at, _)| at);
         let mut item = Item::new(entry, Kind::Step);
-        item.answers.reserve_exact(entry.shown().iter().filter(|part| matches!(part, Part::Call(_))).count());
-        for (at, part) in entry.shown().iter().enumerate() {
-            if let Part::Call(_) = part {
-                item.answers.push(Answer { call: at, result: None, changed: None });
-            }
-        }
+        item.answers = Answers::to(calls);
         self.view.items.push(item);
     }
 
@@ -164,7 +163,8 @@ impl<'a> Join<'a, '_> {
         if self.decided.settled(step, call) {
             return true;
         }
-        let must = self.purpose == Purpose::Plan && was_shown && self.request.reader.saw_without(step, result);
+        let is_plan = self.purpose == Purpose::Plan;
+        let must = is_plan && was_shown && self.request.reader.saw_without(step, result, &mut self.came);
         if !must {
             return false;
         }
@@ -194,7 +194,7 @@ impl<'a> Join<'a, '_> {
         let cost = self.view.counter.count(&text);
         let why = Reason::LateResult { call: open.call.clone() };
         let mut item = Item::new(entry, Kind::Late);
-        item.late = Some(open);
+        item.late = Some(Box::new(open));
         item.changed.push((0, Changed { text: Some(text.into()), cost, by: BY, why, is_edit: false }));
         self.view.items.push(item);
     }

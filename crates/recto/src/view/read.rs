@@ -17,6 +17,8 @@ pub(crate) const SYSTEM_ENTRIES_MAX: usize = 1_000;
 pub(crate) const PINNED_ENTRIES_MAX: usize = 1_000;
 /// How many entries in the user's place are looked through for the last user words.
 const USER_ENTRIES_MAX: usize = 1_000;
+/// For how many entries there is space from the start; most histories hold no more.
+const ENTRIES_LIKELY: usize = 256;
 /// How far around an entry the rest of its step is looked for.
 const STEP_REACH: u64 = 64;
 /// How many traces of other runs are passed over, one after the other, in search of the current run's.
@@ -64,7 +66,8 @@ pub(crate) fn window<'a>(request: &Request<'a>, decided: Decided<'a>, bound: Tok
     let lowest = floor.map(|floor| floor.at).max(edge).unwrap_or_default();
     let bottom = covered(before.iter().chain(&after), lowest).unwrap_or(lowest);
     let scope = scope(request);
-    let (mut entries, mut spent, mut is_complete) = (Vec::new(), Tokens(0), true);
+    let likely = usize::try_from(log.len()).map_or(ENTRIES_LIKELY, |all| all.min(ENTRIES_LIKELY));
+    let (mut entries, mut spent, mut is_complete) = (Vec::with_capacity(likely), Tokens(0), true);
     // What is told in a block is read as far whatever was decided: else every decision would bring more to decide.
     let undecided = decided.has_none() || request.policy.memory().is_some();
     let (traces, has_more_traces) = traces(request, bottom);
