@@ -3,6 +3,7 @@
 use recto::entry::Millis;
 use recto::transcript::time;
 use std::env;
+use std::sync::OnceLock;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// A day to take for today, as year-month-day, so that what is printed can be compared with what was printed before.
@@ -11,7 +12,9 @@ const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
 /// Returns what time it is.
 pub(crate) fn now() -> Millis {
-    let set = env::var(VARIABLE).ok().and_then(|day| day_of(&day));
+    // A server asks several times a request.
+    static SET: OnceLock<Option<i64>> = OnceLock::new();
+    let set = *SET.get_or_init(|| env::var(VARIABLE).ok().and_then(|day| day_of(&day)));
     let clock = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis());
     Millis(set.map_or_else(|| i64::try_from(clock()).unwrap_or(0), |day| day * DAY_MS))
 }

@@ -50,6 +50,7 @@ use which::{Found, Which};
 
 pub(super) use call::Known;
 pub(super) use count::{count_tokens, models, wire_of};
+pub(super) use seen::Glance;
 pub(super) use upstreams::Upstreams;
 
 /// The header in which a client names its conversation, and in which it is told.
@@ -85,6 +86,8 @@ pub(super) struct Asked<S> {
     pub(super) uri: Uri,
     pub(super) headers: HeaderMap,
     pub(super) body: Bytes,
+    /// The body beside those before.
+    pub(super) glance: Glance,
 }
 
 /// A request that is about to be sent.
@@ -194,7 +197,8 @@ impl<S: Store> Asked<S> {
     /// Records what is said, and makes the body that is sent.
     async fn ready(&self) -> Result<Ready, Refused> {
         let server = &self.server;
-        let incoming = Incoming::read(&server.gateway.seen, &self.caller.tenant, self.wire, &self.headers, &self.body);
+        let (seen, tenant) = (&server.gateway.seen, &self.caller.tenant);
+        let incoming = Incoming::read(seen, tenant, self.wire, &self.headers, &self.body, &self.glance);
         let Ok(incoming) = incoming else { return Box::pin(self.unreadable(self.model().as_deref())).await };
         if incoming.chains.is_empty() {
             return Box::pin(self.unreadable(incoming.model())).await;

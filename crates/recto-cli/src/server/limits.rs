@@ -2,6 +2,7 @@
 
 use super::Server;
 use super::error::{Envelope, refusal};
+use super::gateway::Glance;
 use super::heads::Heads;
 use super::metrics::Metrics;
 use axum::body::{Body, Bytes};
@@ -96,14 +97,14 @@ pub(super) fn crowded(metrics: &Metrics, parts: &Parts) -> Response {
     response
 }
 
-/// Reads the body of a request, or says why it is not taken.
+/// Reads the body of a request, with what it has in common with those before; or says why it is not taken.
 pub(super) async fn body<S: Store>(
     server: &Server<S>,
     tenant: Option<&Tenant>,
     bytes_max: usize,
     parts: &Parts,
     body: &mut Body,
-) -> Result<Bytes, Response> {
+) -> Result<(Bytes, Glance), Response> {
     let envelope = Envelope::of_path(parts.uri.path());
     let refused = |status: StatusCode, kind, message: &str| refusal(envelope, status, kind, message);
     let mut encodings = parts.headers.get_all(CONTENT_ENCODING).iter();
@@ -127,7 +128,8 @@ pub(super) async fn body<S: Store>(
     })?;
     Heads::expect(parts);
     server.metrics.request_bytes.add(bytes.len() as u64);
-    let is_too_deep = match tenant.and_then(|tenant| server.gateway.new_bytes(tenant, &bytes)) {
+    let glance = tenant.map(|tenant| server.gateway.glance(tenant, &bytes)).unwrap_or_default();
+    let is_too_deep = match glance.new_bytes(&bytes) {
         Some(new) => is_too_deep_within(&bytes, new, LIST_DEPTH),
         None => is_too_deep(&bytes),
     };
@@ -135,7 +137,7 @@ pub(super) async fn body<S: Store>(
         let message = format!("the body is nested more than {DEPTH_MAX} deep");
         return Err(refused(StatusCode::BAD_REQUEST, "too_deep", &message));
     }
-    Ok(bytes)
+    Ok((bytes, glance))
 }
 
 fn too_large(envelope: Envelope, bytes_max: usize) -> Response {

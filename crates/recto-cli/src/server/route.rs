@@ -170,7 +170,7 @@ async fn led<S: Store>(
         None => None,
     };
     let setup = server.setup();
-    let bytes = limits::body(&server, tenant, setup.settings.body_bytes_max, &parts, body).await?;
+    let (bytes, glance) = limits::body(&server, tenant, setup.settings.body_bytes_max, &parts, body).await?;
     if let (LeadsTo::Api(at), Some(caller)) = (leads_to, &caller) {
         let response = Box::pin(api::answer(server, setup, caller.clone(), at, names, parts, bytes)).await;
         return Ok(response.map(|body| Body::new(Keeping { body, kept: seat })));
@@ -186,7 +186,7 @@ async fn led<S: Store>(
     let Parts { uri, headers, .. } = parts;
     let asked = |caller, wire, uri, headers, body| {
         let (server, setup, about) = (server.clone(), setup.clone(), about.clone());
-        gateway::Asked { server, setup, about, caller, wire, uri, headers, body }
+        gateway::Asked { server, setup, about, caller, wire, uri, headers, body, glance }
     };
     let response = match (leads_to, caller) {
         (LeadsTo::Web, _) => Box::pin(server.web.answer(names.first().map(|(_, file)| &**file), &headers)).await,

@@ -2,7 +2,7 @@
 //! told in the client's. How that is done is `recto::wire::across`; here is when, and what goes with it.
 
 use super::incoming::Incoming;
-use super::relay::Relay;
+use super::relay::{Relay, text_of};
 use super::{Asked, Refused};
 use crate::clock;
 use crate::config::is_alike;
@@ -244,7 +244,7 @@ impl<S: Store> Relay<S> {
     /// read.
     pub(super) fn told_whole(&mut self, body: Vec<u8>, answer: &mut Response) -> Option<Vec<u8>> {
         let Some(cross) = &mut self.cross else { return Some(body) };
-        let reply = cross.spoken.decode_reply(&String::from_utf8_lossy(&body)).ok()?;
+        let reply = cross.spoken.decode_reply(&text_of(&body)).ok()?;
         let reply = cross.across.named(reply);
         let body = cross.across.whole(&reply);
         cross.head(answer.headers_mut());

@@ -1,11 +1,13 @@
 //! Conversations that an answer is coming for, in this process. A client that is quick may ask again before the end of
 //! its answer is on disk; it waits for that here.
 
+use crate::server::closing::until;
 use recto_engine::At;
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tokio::sync::watch;
+use tokio::sync::Notify;
 use tokio::time::timeout;
 
 /// How long an answer is waited for.
@@ -14,48 +16,59 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Conversations that an answer is coming for.
 #[derive(Default)]
 pub(super) struct Flights {
-    /// Whether what was said is on disk.
-    under_way: Mutex<HashMap<At, watch::Sender<bool>>>,
+    under_way: Mutex<HashMap<At, Arc<Landing>>>,
+}
+
+/// How far an answer has come.
+#[derive(Default)]
+struct Landing {
+    /// Whether what was said before it is on disk.
+    is_written: AtomicBool,
+    /// Whether it is recorded, or never will be.
+    is_over: AtomicBool,
+    told: Notify,
 }
 
 /// A conversation that an answer is coming for, until this is dropped.
 pub(super) struct Flight {
     flights: Arc<Flights>,
-    at: Option<At>,
+    /// Nothing, if it is another one's.
+    own: Option<(At, Arc<Landing>)>,
 }
 
 /// An answer that can be waited for.
-pub(super) struct Awaited(watch::Receiver<bool>);
+pub(super) struct Awaited(Arc<Landing>);
 
 impl Flights {
     /// Says that an answer is coming, or returns the one that is already.
     pub(super) fn claim(self: &Arc<Flights>, at: &At) -> Result<Flight, Awaited> {
         let mut under_way = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(flight) = under_way.get(at) {
-            return Err(Awaited(flight.subscribe()));
+        if let Some(landing) = under_way.get(at) {
+            return Err(Awaited(landing.clone()));
         }
-        under_way.insert(at.clone(), watch::Sender::new(false));
-        Ok(Flight { flights: self.clone(), at: Some(at.clone()) })
+        let landing = Arc::new(Landing::default());
+        under_way.insert(at.clone(), landing.clone());
+        Ok(Flight { flights: self.clone(), own: Some((at.clone(), landing)) })
     }
 
     /// Says that an answer is coming, unless one is already.
     pub(super) fn begin(self: &Arc<Flights>, at: &At) -> Flight {
-        self.claim(at).unwrap_or_else(|_| Flight { flights: self.clone(), at: None })
+        self.claim(at).unwrap_or_else(|_| Flight { flights: self.clone(), own: None })
     }
 
     /// Returns the answer that is coming for a conversation, if one is.
     pub(super) fn of(&self, at: &At) -> Option<Awaited> {
         let under_way = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
-        under_way.get(at).map(|flight| Awaited(flight.subscribe()))
+        under_way.get(at).cloned().map(Awaited)
     }
 }
 
 impl Flight {
     /// Says that what was said is on disk.
     pub(super) fn written(&self) {
-        let under_way = self.flights.under_way.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(flight) = self.at.as_ref().and_then(|at| under_way.get(at)) {
-            flight.send_replace(true);
+        if let Some((_, landing)) = &self.own {
+            landing.is_written.store(true, Ordering::SeqCst);
+            landing.told.notify_waiters();
         }
     }
 }
@@ -63,25 +76,30 @@ impl Flight {
 impl Awaited {
     /// Returns whether what was said before the answer is on disk.
     pub(super) fn is_written(&self) -> bool {
-        *self.0.borrow()
+        self.0.is_written.load(Ordering::SeqCst)
     }
 
     /// Waits until it is, or will not be, within bounds.
-    pub(super) async fn written(mut self) {
-        drop(timeout(PATIENCE, self.0.wait_for(|is_written| *is_written)).await);
+    pub(super) async fn written(self) {
+        drop(timeout(PATIENCE, until(&self.0.told, || self.is_written() || self.is_over())).await);
     }
 
     /// Waits until it is recorded, within bounds.
-    pub(super) async fn landed(mut self) {
-        // The sender is dropped when it is.
-        drop(timeout(PATIENCE, async { while self.0.changed().await.is_ok() {} }).await);
+    pub(super) async fn landed(self) {
+        drop(timeout(PATIENCE, until(&self.0.told, || self.is_over())).await);
+    }
+
+    fn is_over(&self) -> bool {
+        self.0.is_over.load(Ordering::SeqCst)
     }
 }
 
 impl Drop for Flight {
     fn drop(&mut self) {
-        if let Some(at) = &self.at {
+        if let Some((at, landing)) = &self.own {
             self.flights.under_way.lock().unwrap_or_else(PoisonError::into_inner).remove(at);
+            landing.is_over.store(true, Ordering::SeqCst);
+            landing.told.notify_waiters();
         }
     }
 }

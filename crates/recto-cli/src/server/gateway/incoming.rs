@@ -1,6 +1,6 @@
 //! A request, as far as it has to be read to find its conversation.
 
-use super::seen::{Read, Seen};
+use super::seen::{Glance, Read, Seen};
 use super::{CONVERSATION, Refused};
 use axum::body::Bytes;
 use axum::http::{HeaderMap, StatusCode};
@@ -55,9 +55,10 @@ impl<'b> Incoming<'b> {
         wire: Wire,
         headers: &HeaderMap,
         body: &'b Bytes,
+        glance: &Glance,
     ) -> Result<Incoming<'b>, Error> {
         let text = std::str::from_utf8(body).map_err(|error| Error::input(error.to_string()))?;
-        let Read { outline, chains, unseen } = seen.read(tenant, wire, text, body)?;
+        let Read { outline, chains, unseen } = seen.read(tenant, wire, text, body, glance)?;
         let named = headers.get(CONVERSATION).map(|value| {
             let name = value.to_str().unwrap_or_default().trim();
             let is_good = !name.is_empty() && name.len() <= NAME_BYTES_MAX && !name.chars().any(char::is_control);

@@ -135,16 +135,16 @@ impl<S: Store> Relay<S> {
                 Ok(body) => body,
                 Err(answer) => return drop(head.send(answer)),
             };
-            let Ok(reply) = self.spoken().decode_reply(&String::from_utf8_lossy(&body)) else {
+            let Ok(reply) = self.spoken().decode_reply(&text_of(&body)) else {
                 let answer = self.head(&response);
                 Box::pin(self.unanswered(End::BrokenOff)).await;
                 break (answer, body);
             };
             let reply = self.named(reply);
             let mut answer = first.take().unwrap_or_else(|| self.head(&response));
-            let round = match self.going.as_mut().map(|going| going.hiding.whole(&body)) {
-                Some(Ok(round)) => round,
-                Some(Err(_)) | None => Round::Ended { bytes: body },
+            let round = match self.going.as_mut().filter(|going| going.may_hide(&body)) {
+                Some(going) => going.hiding.whole(&body).unwrap_or(Round::Ended { bytes: body }),
+                None => Round::Ended { bytes: body },
             };
             match self.came_to(round, reply, &mut answer, head.closed()).await {
                 Went::Over(bytes) => break (answer, bytes),
@@ -519,6 +519,12 @@ impl Heard {
             Wire::Gemini | Wire::Ollama => false,
         }
     }
+}
+
+/// The text that some bytes are; where they are none, as much of it as can be read.
+pub(super) fn text_of(body: &[u8]) -> Cow<'_, str> {
+    // Looking for what is no text takes ten times as long as seeing that there is none.
+    std::str::from_utf8(body).map_or_else(|_| String::from_utf8_lossy(body), Cow::Borrowed)
 }
 
 /// What is said to a client whose answer is cut because the server ends.

@@ -15,6 +15,7 @@ use crate::{clock, talk};
 use axum::body::Bytes;
 use axum::http::StatusCode;
 use axum::response::Response;
+use memchr::memmem;
 use recto::chain::atoms;
 use recto::entry::{Call as ToolCall, Part, Status, Text};
 use recto::expand::{Ask, Refusal, TOOL_NAME};
@@ -110,6 +111,12 @@ impl Going {
     /// Whether the client has been kept from seeing something.
     pub(super) fn is_hiding(&self) -> bool {
         self.calls > 0
+    }
+
+    /// Whether something of a whole body may have to be kept from the client, or put behind what it was shown before. One
+    /// that doesn't name the tool, in whatever spelling, need not be taken apart to be passed on as it came.
+    pub(super) fn may_hide(&self, body: &[u8]) -> bool {
+        self.rounds > 0 || may_name_tool(body)
     }
 
     /// Returns what the client has been shown with a reply, as it will send it back; nothing, where that says nothing and
@@ -289,5 +296,30 @@ impl<S: Store> Relay<S> {
                 Err(is_left.map_or_else(|error| error.to_string(), |()| why.to_string()))
             }
         }
+    }
+}
+
+/// Whether a body may name the tool: as it is, or with some of its letters escaped, which JSON does in one way alone.
+fn may_name_tool(body: &[u8]) -> bool {
+    memmem::find(body, TOOL_NAME.as_bytes()).is_some() || memmem::find(body, b"\\u").is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tool_is_found_however_its_name_is_spelled() {
+        for escaped in 0..1_u32 << TOOL_NAME.len() {
+            let letter = |(at, letter): (usize, char)| match escaped >> at & 1 {
+                1 => format!("\\u{:04x}", u32::from(letter)),
+                _ => letter.to_string(),
+            };
+            let name: String = TOOL_NAME.chars().enumerate().map(letter).collect();
+            let body = format!("{{\"name\":\"{name}\"}}");
+            assert_eq!(serde_json::from_str::<serde_json::Value>(&body).unwrap()["name"], TOOL_NAME);
+            assert!(may_name_tool(body.as_bytes()), "{body}");
+        }
+        assert!(!may_name_tool(br#"{"name":"read_file","text":"recto expands \\ \" \n"}"#));
     }
 }

@@ -50,6 +50,14 @@ struct Body {
     keys: Vec<u64>,
 }
 
+/// A body beside those of late, before anything of it was read.
+#[derive(Default)]
+pub(in crate::server) struct Glance {
+    /// What its beginnings are found by.
+    beginnings: Vec<u64>,
+    known: Option<Known>,
+}
+
 /// What a body has in common with one before: its first bytes up to the end of some elements, and maybe what stands
 /// behind all of them.
 struct Known {
@@ -68,10 +76,18 @@ pub(super) struct Read<'b> {
 }
 
 impl Gateway {
-    /// Returns which bytes of a body are new. Up to there, and behind, it is the same as one before, where the new ones
+    /// Holds a body beside those of late.
+    pub(in crate::server) fn glance(&self, tenant: &Tenant, bytes: &[u8]) -> Glance {
+        let beginnings = self.seen.beginnings(tenant, bytes);
+        Glance { known: self.seen.known(tenant, bytes, &beginnings), beginnings }
+    }
+}
+
+impl Glance {
+    /// Returns which bytes of its body are new. Up to there, and behind, it is the same as one before, where the new ones
     /// stand within two brackets.
-    pub(in crate::server) fn new_bytes(&self, tenant: &Tenant, bytes: &[u8]) -> Option<Range<usize>> {
-        let known = self.seen.known(tenant, bytes, &self.seen.beginnings(tenant, bytes))?;
+    pub(in crate::server) fn new_bytes(&self, bytes: &[u8]) -> Option<Range<usize>> {
+        let known = self.known.as_ref()?;
         let start = known.body.layout.elements()[known.elements - 1].end;
         let end = match known.ending {
             Ending::Same => bytes.len() - known.body.layout.ending().len(),
@@ -95,9 +111,9 @@ impl Seen {
         wire: Wire,
         text: &'b str,
         bytes: &Bytes,
+        glance: &Glance,
     ) -> Result<Read<'b>, Error> {
-        let beginnings = self.beginnings(tenant, bytes);
-        let known = self.known(tenant, bytes, &beginnings).filter(|known| known.body.layout.wire() == wire);
+        let known = glance.known.as_ref().filter(|known| known.body.layout.wire() == wire);
         let again = known.and_then(|known| {
             let outline = known.body.layout.outline(text, known.elements, known.ending)?;
             Some((outline, known))
@@ -111,7 +127,7 @@ impl Seen {
             return Ok(Read { outline, chains: Vec::new(), unseen: Vec::new() });
         };
         let key = self.key(tenant, first);
-        let known = known.map(|known| (known.elements.saturating_sub(outline.leading), known.body));
+        let known = known.map(|known| (known.elements.saturating_sub(outline.leading), known.body.clone()));
         let (shared, body) = known
             .filter(|(shared, _)| *shared > 0)
             .map_or_else(|| self.like(tenant, wire, key, elements), |(shared, body)| (shared, Some(body)));
@@ -130,7 +146,7 @@ impl Seen {
         {
             // A small body is a piece of its connection's buffer, which would be kept whole.
             let kept = if bytes.len() <= COPIED_BYTES_MAX { Bytes::copy_from_slice(bytes) } else { bytes.clone() };
-            let keys = keys(key, &layout, &beginnings);
+            let keys = keys(key, &layout, &glance.beginnings);
             let known = Body { tenant: tenant.clone(), bytes: kept, layout, chains: chains.clone(), keys };
             self.keep(known, body.filter(|body| shared + MOVING_MAX >= body.chains.len()));
         }
@@ -329,7 +345,8 @@ mod tests {
     /// Reads a body with what was seen before and without, which must be the same.
     fn agrees(gateway: &Gateway, tenant: &Tenant, text: &str) -> bool {
         let bytes = Bytes::copy_from_slice(text.as_bytes());
-        let new = gateway.new_bytes(tenant, &bytes);
+        let glance = gateway.glance(tenant, &bytes);
+        let new = glance.new_bytes(&bytes);
         let verdict = new.clone().map(|new| is_too_deep_within(&bytes, new, LIST_DEPTH));
         assert!(verdict.is_none_or(|it| it == is_too_deep(&bytes)), "{text}");
         if is_too_deep(&bytes) {
@@ -339,8 +356,9 @@ mod tests {
             Ok(read) => format!("{:?} {:?}", read.outline, read.chains),
             Err(error) => error.to_string(),
         };
-        let fresh = told(Seen::default().read(tenant, Wire::OpenaiChat, text, &bytes));
-        assert_eq!(told(gateway.seen.read(tenant, Wire::OpenaiChat, text, &bytes)), fresh, "{text}");
+        let fresh = Gateway::default();
+        let fresh = told(fresh.seen.read(tenant, Wire::OpenaiChat, text, &bytes, &fresh.glance(tenant, &bytes)));
+        assert_eq!(told(gateway.seen.read(tenant, Wire::OpenaiChat, text, &bytes, &glance)), fresh, "{text}");
         new.is_some()
     }
 
@@ -355,7 +373,8 @@ mod tests {
                 let ending = ["]}", "],\"stream\":true}", " ] , \"n\" : 1 } "][dice.below(3)];
                 let text = body(&messages, ending);
                 known += usize::from(agrees(&gateway, &one, &text));
-                assert!(gateway.new_bytes(&other, text.as_bytes()).is_none(), "it is somebody else's");
+                let others = gateway.glance(&other, text.as_bytes()).new_bytes(text.as_bytes());
+                assert!(others.is_none(), "it is somebody else's");
                 for _ in 0..6 {
                     let mut text = text.clone();
                     let at = text.ceil_char_boundary(text.len() - dice.below(text.len().min(9_000)));
