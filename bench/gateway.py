@@ -8,7 +8,7 @@ import threading
 from measure import ROOT, Part, number, say, spread, table, times_text
 
 COMMAND = ["cargo", "bench", "--locked", "-p", "recto-cli", "--bench", "gateway"]
-CASES = ["small", "crowd", "short", "long", "growing", "streams"]
+CASES = ["small", "crowd", "short", "long", "growing", "streamed", "streams"]
 # It sums its rounds up, so it runs more than once; a minute of streams tells nothing new the second time.
 RUNS = 2
 RUNS_QUICK = 1

@@ -11,7 +11,7 @@ mod ledger; // the least that a record takes
 mod load; // conversations, and who carries them on
 mod process; // a server that runs beside this one
 mod roles; // the provider, and the bare proxy
-mod streams; // a thousand streams at once
+mod streams; // answers that come piece by piece, one and a thousand at once
 
 use load::Load;
 use process::Serving;
@@ -109,6 +109,11 @@ fn main() -> ExitCode {
         {
             println!("{}", runtime.block_on(beside_litellm(case, &recto, &litellm)));
         }
+    }
+    if is_wanted("streamed") {
+        let recto = Serving::recto(&command, &folder, "default", &provider.url);
+        figures.push(runtime.block_on(streams::cost(&proxy, &recto)));
+        println!("{}", figures[figures.len() - 1].text);
     }
     if is_wanted("streams") {
         let recto = Serving::recto(&command, &folder, "none", &provider.url);

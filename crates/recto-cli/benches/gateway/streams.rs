@@ -1,7 +1,8 @@
-//! A thousand streams that take a minute: every byte arrives, and the memory that they took comes back.
+//! Answers that come piece by piece. A thousand that take a minute: every byte arrives, and the memory that they took comes
+//! back. And what one costs beside a proxy that only passes on.
 
 use crate::process::Serving;
-use crate::{Figure, load};
+use crate::{Figure, ROUNDS, load};
 use axum::body::Bytes;
 use http_body::{Body, Frame};
 use std::convert::Infallible;
@@ -17,8 +18,16 @@ pub(crate) const PERIOD_MS: &str = "x-bench-period-ms";
 const STREAMS: usize = 1_000;
 const SECONDS: u64 = 60;
 const MEMORY_RATIO_MAX: f64 = 1.1;
-/// How long after the last stream the memory is looked at.
+/// How long after the last stream the memory is looked at, and the processor time.
 const SETTLING: Duration = Duration::from_secs(2);
+
+/// How many answers are heard at once to see what they cost, how many there are in a round, of how many events, and how
+/// long after each other these come: so long that each is passed on by itself.
+const LISTENERS: usize = 16;
+const ANSWERS: usize = 64;
+const ANSWER_EVENTS: u64 = 200;
+const ANSWER_PERIOD_MS: u64 = 5;
+const COST_RATIO_MAX: f64 = 2.0;
 
 /// An answer that comes piece by piece.
 pub(crate) struct Slow {
@@ -76,6 +85,53 @@ pub(crate) async fn measured(recto: &Serving) -> Figure {
          {MEMORY_RATIO_MAX} ({after} KiB, {before} KiB after {STREAMS} short ones, {fresh} KiB before those)"
     );
     Figure { text, is_met: broken == 0 && ratio <= MEMORY_RATIO_MAX }
+}
+
+/// Processor time of a streamed answer through Recto, which looks for calls of its own tool in it, against one through the
+/// bare proxy.
+pub(crate) async fn cost(proxy: &Serving, recto: &Serving) -> Figure {
+    let mut spent = [Duration::ZERO; 2];
+    for round in 0..=ROUNDS {
+        for (at, server) in [proxy, recto].into_iter().enumerate() {
+            let start = server.processor_time();
+            hear_answers(&server.url, round).await;
+            tokio::time::sleep(SETTLING).await;
+            // The first round warms up.
+            if round > 0 {
+                spent[at] += server.processor_time() - start;
+            }
+        }
+    }
+    let [bare, ours] = spent.map(|time| time / (ROUNDS * ANSWERS as u32));
+    let ratio = ours.as_secs_f64() / bare.as_secs_f64();
+    let text = format!(
+        "streamed: answers of {ANSWER_EVENTS} events, policy default: {ratio:.2} x, at most {COST_RATIO_MAX} \
+         ({ours:.0?}, {bare:.0?})"
+    );
+    Figure { text, is_met: ratio <= COST_RATIO_MAX }
+}
+
+async fn hear_answers(url: &str, round: u32) {
+    let client = load::client();
+    let expected: String = (1..=ANSWER_EVENTS).map(|number| event(number, ANSWER_EVENTS)).collect();
+    let tasks = (0..LISTENERS).map(|listener| {
+        let (client, url, expected) = (client.clone(), format!("{url}/v1/chat/completions"), expected.clone());
+        tokio::spawn(async move {
+            for answer in 0..ANSWERS / LISTENERS {
+                let body = format!(
+                    "{{\"model\":\"gpt-4o\",\"stream\":true,\"messages\":[{{\"role\":\"user\",\"content\":\"Answer \
+                     {answer} of {listener} in round {round}\"}}]}}"
+                );
+                let request = client.post(&url).body(body).header("content-type", "application/json");
+                let request = request.header(EVENTS, ANSWER_EVENTS).header(PERIOD_MS, ANSWER_PERIOD_MS);
+                let came = request.send().await.expect("an answer").text().await.expect("all of it");
+                assert_eq!(came, expected, "every byte of it");
+            }
+        })
+    });
+    for task in tasks.collect::<Vec<_>>() {
+        task.await.expect("every answer was heard");
+    }
 }
 
 /// Opens all streams at once, one event a second, and returns how many didn't bring every byte.
