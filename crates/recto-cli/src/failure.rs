@@ -104,6 +104,14 @@ impl Failure {
         self.kind == Kind::Coded(Code::NotFound)
     }
 
+    /// Passes over what is gone, as [`recto_engine::Error::unless_gone`] does.
+    pub(crate) fn unless_gone<T>(asked: Result<T, Failure>) -> Result<Option<T>, Failure> {
+        match asked {
+            Err(failure) if matches!(failure.kind, Kind::Coded(Code::NotFound | Code::Erased)) => Ok(None),
+            asked => asked.map(Some),
+        }
+    }
+
     /// Returns its code, if it has one.
     pub(crate) fn code(&self) -> Option<Code> {
         match self.kind {

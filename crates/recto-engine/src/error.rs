@@ -92,6 +92,20 @@ impl Error {
         matches!(*self.kind, Kind::Erased { .. })
     }
 
+    /// Returns whether what was asked for is not there, or not any more.
+    pub fn is_gone(&self) -> bool {
+        self.is_not_found() || self.is_erased()
+    }
+
+    /// Passes over what is gone: whoever goes through many conversations must not fail because somebody erases one of them
+    /// meanwhile.
+    pub fn unless_gone<T>(asked: Result<T, Error>) -> Result<Option<T>, Error> {
+        match asked {
+            Err(error) if error.is_gone() => Ok(None),
+            asked => asked.map(Some),
+        }
+    }
+
     /// Returns whether waiting and trying again may help.
     pub fn is_busy(&self) -> bool {
         matches!(*self.kind, Kind::Busy { .. } | Kind::Unreachable { .. })

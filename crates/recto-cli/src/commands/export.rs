@@ -122,7 +122,10 @@ fn all(kept: &Kept, screen: &Screen, folder: &Path) -> Result<Vec<Row>, Failure>
             interrupt::check()?;
             let name = conversation.id.as_str();
             let place = folder.join(file_name(name));
-            exported.push(one(kept, name, screen, Out::File(Draft::of(&place)?, place.clone()))?);
+            match Failure::unless_gone(one(kept, name, screen, Out::File(Draft::of(&place)?, place.clone())))? {
+                Some(row) => exported.push(row),
+                None => talk::note(&format!("{name}: erased meanwhile, so it is not exported")),
+            }
             progress.step();
         }
     }

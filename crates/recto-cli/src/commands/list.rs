@@ -36,7 +36,8 @@ pub(crate) fn run(args: &ListArgs, config: &Config) -> Result<(), Failure> {
     }
     let more = found.len() > limit;
     found.truncate(limit);
-    let rows = found.iter().map(|it| Row::of(&kept, it)).collect::<Result<Vec<_>, _>>()?;
+    let rows = found.iter().filter_map(|it| Failure::unless_gone(Row::of(&kept, it)).transpose());
+    let rows = rows.collect::<Result<Vec<_>, _>>()?;
     let output = Output { conversations: rows, more };
     if args.output.json { talk::json(&output) } else { talk::text(&output.table()) }
 }

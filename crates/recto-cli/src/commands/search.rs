@@ -48,7 +48,7 @@ pub(crate) fn run(args: &SearchArgs, config: &Config) -> Result<(), Failure> {
             after = Some(last.id.clone());
             for conversation in &page {
                 interrupt::check()?;
-                output.add(&kept, conversation.id.as_str(), &query, args)?;
+                Failure::unless_gone(output.add(&kept, conversation.id.as_str(), &query, args))?;
             }
         }
     }

@@ -215,7 +215,8 @@ impl<S: Store> Engine<S> {
         let mut others = Vec::new();
         for it in all.iter().take(OTHERS_MAX) {
             let of = At { conversation: it.id.clone(), ..at.clone() };
-            others.push((it.id.as_str().into(), self.gather(&of, it, it.tally.head(), query, screen).await?));
+            let gathered = self.gather(&of, it, it.tally.head(), query, screen).await;
+            others.extend(Error::unless_gone(gathered)?.map(|gathered| (it.id.as_str().into(), gathered)));
         }
         Ok(others)
     }

@@ -46,7 +46,7 @@ impl<S: Store> Engine<S> {
             after = Some(last.id.clone());
             for conversation in page {
                 let at = At { tenant: tenant.clone(), conversation: conversation.id };
-                for (provider, reader, held) in self.sessions(&at).await? {
+                for (provider, reader, held) in Error::unless_gone(self.sessions(&at).await)?.into_iter().flatten() {
                     let holder = (at.clone(), provider, reader);
                     holders.extend(held.names().map(|name| (name.clone(), holder.clone())));
                 }

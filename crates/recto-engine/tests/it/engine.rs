@@ -10,11 +10,25 @@ use recto_engine::store::sqlite::Sqlite;
 use recto_engine::{Answer, Append, At, Call, Engine, Opening, Remembering, Store, Tenant};
 use recto_testkit::story::{Event, Story, story, story_in_blocks};
 use recto_testkit::world::{Called, World};
+use std::future::poll_fn;
+use std::pin::pin;
+use std::task::Poll;
 use std::time::Duration;
 
 pub(crate) fn block_on<T>(work: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(work)
+}
+
+/// Does something, and something else whenever that waits for the store.
+pub(crate) async fn meanwhile<T>(work: impl Future<Output = T>, mut other: impl AsyncFnMut()) -> T {
+    let mut work = pin!(work);
+    loop {
+        match poll_fn(|cx| Poll::Ready(work.as_mut().poll(cx))).await {
+            Poll::Ready(done) => return done,
+            Poll::Pending => other().await,
+        }
+    }
 }
 
 /// A host that does everything twice: in a world with the whole log, and through the engine.

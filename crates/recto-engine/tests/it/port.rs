@@ -1,6 +1,6 @@
 //! Export and import, forks, erasing, pins and expansions, and what subscribers are told.
 
-use crate::engine::block_on;
+use crate::engine::{block_on, meanwhile};
 use crate::folder::TempFolder;
 use recto::edit::Handle;
 use recto::entry::{Call as ToolCall, CallId, Status};
@@ -13,9 +13,6 @@ use recto_engine::store::memory::Memory;
 use recto_engine::store::sqlite::Sqlite;
 use recto_engine::store::{Record, RecordKind};
 use recto_engine::{Answer, Append, At, Call, Engine, Error, Forks, Give, Opening, Store, Tenant};
-use std::future::poll_fn;
-use std::pin::pin;
-use std::task::Poll;
 use std::time::Duration;
 
 /// A word that must be gone from every file once it was erased.
@@ -452,18 +449,13 @@ fn what_has_happened_is_told_however_quickly_others_write() {
         for _ in 0..20 {
             let reader = "main".into();
             let place = at("talk");
-            let mut telling = pin!(engine.events(&place, &reader, since));
-            // Whenever it waits for the store, somebody else writes.
-            let told = loop {
-                match poll_fn(|cx| Poll::Ready(telling.as_mut().poll(cx))).await {
-                    Poll::Ready(told) => break told.expect("nobody has to stop for it"),
-                    Poll::Pending => {
-                        let entry = Entry::user(format!("{written}"));
-                        other.append(&at("talk"), Append::any([entry])).await.expect("it can grow");
-                        written += 1;
-                    }
-                }
+            let writing = async || {
+                let entry = Entry::user(format!("{written}"));
+                other.append(&at("talk"), Append::any([entry])).await.expect("it can grow");
+                written += 1;
             };
+            let told = meanwhile(engine.events(&place, &reader, since), writing).await;
+            let told = told.expect("nobody has to stop for it");
             since = told.since;
             heard.extend(told.events);
         }

@@ -2,6 +2,7 @@
 
 mod dialogues;
 
+use crate::engine::meanwhile;
 use crate::folder::TempFolder;
 use recto::page::Page;
 use recto::recall::{FRAGMENT, Query, Recall, Within};
@@ -179,4 +180,27 @@ async fn other_conversations_of_a_tenant_answer_only_where_the_policy_says_so() 
     assert!(text.contains("[monday]") && text.contains(CANARY) && !text.contains("[sunday"), "{text}");
     engine.acknowledge(&at("tuesday"), &compiled.receipt.ticket, Answer::default()).await.unwrap();
     assert!(engine.again(&at("tuesday"), &wide.reader, 0).await.unwrap().agrees);
+}
+
+#[tokio::test]
+async fn no_page_fails_because_somebody_erases_another_conversation() {
+    let folder = TempFolder::new();
+    let open = || Engine::over(Sqlite::open(folder.path().join("a.db")).unwrap());
+    let (engine, other) = (open(), open());
+    let mut others: Vec<At> = (0..12).map(|nth| at(&format!("day {nth}"))).collect();
+    for at in &others {
+        lived(&engine, at, 20).await;
+    }
+    lived(&engine, &at("today"), 20).await;
+    let mut wide = call();
+    wide.policy.recall = Some(Recall { budget: Tokens(300), within: Within::Tenant });
+    // Those that were carried on last are read first, so these are still to be read.
+    others.reverse();
+    let erasing = async || {
+        if let Some(at) = others.pop() {
+            other.erase(&at, Forks::Refuse).await.unwrap();
+        }
+    };
+    let compiled = meanwhile(engine.compile(&at("today"), &wide), erasing).await.expect("its own is there");
+    assert!(others.len() < 12 && text_of(&compiled.page).contains(CANARY));
 }

@@ -1,6 +1,6 @@
 //! What a provider that remembers holds, over a store: advanced, kept over restarts, given up, and never shared.
 
-use crate::engine::block_on;
+use crate::engine::{block_on, meanwhile};
 use crate::folder::TempFolder;
 use recto::page::{Mode, Page};
 use recto::session::Lost;
@@ -10,7 +10,7 @@ use recto_engine::session::{CaughtUp, Sending};
 use recto_engine::store::RecordKind;
 use recto_engine::store::memory::Memory;
 use recto_engine::store::sqlite::{Existing, Sqlite};
-use recto_engine::{Answer, Append, At, Call, Engine, Opening, Remembering, Store, Tenant};
+use recto_engine::{Answer, Append, At, Call, Engine, Forks, Opening, Remembering, Store, Tenant};
 use std::time::Duration;
 
 const PROVIDER: &str = "somebody";
@@ -364,5 +364,27 @@ fn where_a_call_goes_is_known_before_it_is_sent() {
         assert!(engine.invalidate(&at(), &"main".into(), PROVIDER, Lost::Told).await.unwrap());
         let refused = engine.sending(&at(), &compiled.receipt.ticket, PROVIDER, sending).await.unwrap_err();
         assert!(refused.is_conflict());
+    });
+}
+
+#[test]
+fn holders_are_listed_while_somebody_erases_some() {
+    let folder = TempFolder::new();
+    let open = || Sqlite::open(folder.path().join("a.db")).unwrap();
+    block_on(async {
+        let (engine, other) = (begun(open()).await, Engine::over(open()));
+        turn(&engine, "one", "two").await;
+        let mut erased: Vec<At> = (0..8).map(|nth| At::new(&Tenant::default(), format!("old {nth}"))).collect();
+        for at in &erased {
+            engine.open(at, Opening::default()).await.unwrap();
+        }
+        let erasing = async || {
+            if let Some(at) = erased.pop() {
+                other.erase(&at, Forks::Refuse).await.unwrap();
+            }
+        };
+        let holders = meanwhile(engine.holders(&Tenant::default()), erasing).await.unwrap();
+        assert!(erased.len() < 8);
+        assert_eq!(holders.into_values().map(|(at, ..)| at).collect::<Vec<_>>(), [at()]);
     });
 }

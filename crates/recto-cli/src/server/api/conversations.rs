@@ -9,7 +9,7 @@ use recto::entry::{Millis, Text};
 use recto::{Role, Seq, Tokenizer, Tokens};
 use recto_engine::engine::Opening;
 use recto_engine::store::{ForkPoint, ReaderRow};
-use recto_engine::{At, ConversationId, Forks, ReaderName, Store};
+use recto_engine::{At, ConversationId, Error, Forks, ReaderName, Store};
 use serde_json::{Map, Value};
 
 /// How many conversations one page holds.
@@ -265,7 +265,7 @@ pub(super) async fn listed<S: Store>(asked: &Asked<S>, given: ListGiven) -> Resu
     let next = last.or(reached.filter(|_| !is_complete));
     let mut conversations = Vec::with_capacity(found.len());
     for row in &found {
-        conversations.push(listing(asked, row).await?);
+        conversations.extend(Error::unless_gone(listing(asked, row).await)?);
     }
     Ok(Listed { conversations, next, is_complete })
 }
@@ -310,13 +310,14 @@ pub(super) async fn create<S: Store>(asked: &Asked<S>) -> Result<Response, Probl
     let opening =
         Opening { title: checked_title(title)?.unwrap_or_default(), meta: meta.unwrap_or_default(), tokenizer };
     let row = asked.engine().open(&at, opening).await?;
-    made(&whole(asked, &row).await?, &name)
+    // It is new, so there is nothing more to read; and somebody may erase it at once.
+    made(&whole(bare(&row), &row), &name)
 }
 
 /// Returns a conversation.
 pub(super) async fn get<S: Store>(asked: &Asked<S>) -> Result<Response, Problem> {
     let (_, row) = asked.conversation().await?;
-    json(&whole(asked, &row).await?)
+    json(&whole(listing(asked, &row).await?, &row))
 }
 
 /// Says anew what a conversation is called.
@@ -327,7 +328,7 @@ pub(super) async fn describe<S: Store>(asked: &Asked<S>) -> Result<Response, Pro
     let meta = meta.unwrap_or_else(|| meta_of(&row.meta));
     asked.engine().describe(&at, &title, meta).await?;
     let (_, row) = asked.conversation().await?;
-    json(&whole(asked, &row).await?)
+    json(&whole(listing(asked, &row).await?, &row))
 }
 
 /// Erases a conversation.
@@ -353,10 +354,10 @@ pub(super) async fn readers<S: Store>(asked: &Asked<S>) -> Result<Response, Prob
     json(&ReadersTold { readers: readers_of(asked, &at, row.tally.head()).await?, conversation: at.conversation })
 }
 
-async fn whole<S: Store>(asked: &Asked<S>, row: &recto_engine::Conversation) -> Result<Conversation, Problem> {
+fn whole(listing: Listing, row: &recto_engine::Conversation) -> Conversation {
     let Listing { conversation, title, entries, tokens, head, tokenizer, created, updated, from, version, readers } =
-        listing(asked, row).await?;
-    Ok(Conversation {
+        listing;
+    Conversation {
         conversation,
         title,
         entries,
@@ -369,39 +370,45 @@ async fn whole<S: Store>(asked: &Asked<S>, row: &recto_engine::Conversation) -> 
         version,
         readers,
         meta: meta_of(&row.meta),
-    })
+    }
 }
 
-async fn listing<S: Store>(asked: &Asked<S>, row: &recto_engine::Conversation) -> Result<Listing, Problem> {
+async fn listing<S: Store>(asked: &Asked<S>, row: &recto_engine::Conversation) -> Result<Listing, Error> {
     let at = At { tenant: asked.caller.tenant.clone(), conversation: row.id.clone() };
-    let (sums, head) = (row.tally.sums(), row.tally.head());
     let title = match row.title.trim() {
         // Words of entries are never kept as a title: they would outlive the entry when that is erased.
         "" => first_words(asked, &at).await?,
         title => title.into(),
     };
-    Ok(Listing {
+    let readers = readers_of(asked, &at, row.tally.head()).await?;
+    Ok(Listing { title, readers, ..bare(row) })
+}
+
+/// What a conversation's own row tells.
+fn bare(row: &recto_engine::Conversation) -> Listing {
+    let sums = row.tally.sums();
+    Listing {
         conversation: row.id.clone(),
-        title,
+        title: row.title.trim().into(),
         entries: sums.entries,
         tokens: sums.tokens,
-        head,
+        head: row.tally.head(),
         tokenizer: row.tokenizer.to_string(),
         created: row.created,
         updated: row.updated,
         from: row.from.clone(),
         version: row.version,
-        readers: readers_of(asked, &at, head).await?,
-    })
+        readers: Vec::new(),
+    }
 }
 
-async fn first_words<S: Store>(asked: &Asked<S>, at: &At) -> Result<String, Problem> {
+async fn first_words<S: Store>(asked: &Asked<S>, at: &At) -> Result<String, Error> {
     let first = asked.engine().read(at, Seq(0), FIRST_ENTRIES).await?;
     let said = first.iter().find(|entry| entry.role() == Role::User).or(first.first());
     Ok(said.map_or(String::new(), |entry| table::cut(&entries::line_of(entry.shown()), TITLE_WIDTH_MAX)))
 }
 
-async fn readers_of<S: Store>(asked: &Asked<S>, at: &At, head: Option<Seq>) -> Result<Vec<ReaderTold>, Problem> {
+async fn readers_of<S: Store>(asked: &Asked<S>, at: &At, head: Option<Seq>) -> Result<Vec<ReaderTold>, Error> {
     let mut told = Vec::new();
     for (reader, ReaderRow { turns, ordinal }) in asked.engine().readers(at).await?.into_iter().take(READERS_MAX) {
         let last = match turns.checked_sub(1) {

@@ -125,7 +125,7 @@ impl<S: Store> Stream<S> {
         while let Ok(events) = self.next(subscription.next()).await {
             let text = match events {
                 Ok(events) => told(&events, subscription.since()),
-                Err(error) if error.is_erased() || error.is_not_found() => return self.end("erased").await,
+                Err(error) if error.is_gone() => return self.end("erased").await,
                 Err(_) => return self.end("lagging").await,
             };
             if self.say(text).await.is_err() {

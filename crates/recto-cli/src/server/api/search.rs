@@ -8,7 +8,7 @@ use recto::entry::{Millis, Text};
 use recto::recall::Query;
 use recto::{Role, Seq, Tokens};
 use recto_engine::engine::Searched;
-use recto_engine::{At, ConversationId, Store};
+use recto_engine::{At, ConversationId, Error, Store};
 
 /// The longest question, in bytes.
 const WORDS_BYTES_MAX: usize = 4_096;
@@ -110,11 +110,7 @@ pub(super) async fn found_everywhere<S: Store>(asked: &Asked<S>, given: SearchAl
     let mut places = 0;
     for row in rows {
         let at = At { tenant: asked.caller.tenant.clone(), conversation: row.id };
-        let searched = match asked.engine().search(&at, &query, budget).await {
-            // It went while the others were searched.
-            Err(error) if error.is_not_found() || error.is_erased() => continue,
-            searched => searched?,
-        };
+        let Some(searched) = Error::unless_gone(asked.engine().search(&at, &query, budget).await)? else { continue };
         places += usize::from(!searched.hits.is_empty());
         told.add(&at.conversation, searched);
         if places == limit {
