@@ -197,8 +197,9 @@ Examples:
   recto doctor --upgrade                  before a new version is started on an old store
 
 Reads the whole store: whether the file is whole, and whether entries, sums, texts, decisions and
-calls agree with each other. Nothing is changed, but that a store of an older version is brought
-up to date, as every command does. With findings the exit code is 1.
+calls agree with each other. Others may write meanwhile. Nothing is changed, but that a store of an
+older version is brought up to date, and an erase that was cut off is finished, as every command
+does. With findings the exit code is 1.
 
 With --upgrade a copy of an older store is made first, beside it and named after its schema, such
 as recto.db.schema-3; it is compared with the store, and never replaces another. Stop all servers
@@ -206,10 +207,10 @@ before. Interrupted, it can be run again. A copy is put back with `recto restore
 by the version that wrote it. Of a store in a database, make a dump with the database's own tools
 instead.
 
-With --json one object is printed: store, schema, conversations, entries, decisions, calls,
-file_bytes, log_bytes, findings: for each its conversation (null: the file) and what; and is_cut:
-whether there were more findings than are told. With --upgrade also upgraded: from, to, file and
-bytes of the copy; null if the store was up to date.";
+With --json one object is printed: store, schema, conversations, entries, decisions, calls, erasing
+(conversations whose erase is under way), file_bytes, log_bytes, findings: for each its conversation
+(null: the file) and what; and is_cut: whether there were more findings than are told. With
+--upgrade also upgraded: from, to, file and bytes of the copy; null if the store was up to date.";
 
 pub(super) const MIGRATE_AFTER_HELP: &str = "\
 Examples:

@@ -99,7 +99,8 @@ fn told(report: &Report) -> String {
     ];
     let bytes = [("bytes of the file", report.file_bytes), ("bytes of its log", report.log_bytes)];
     let bytes = bytes.into_iter().filter_map(|(what, bytes)| Some(row(what, bytes?.to_string())));
-    let rows: Vec<[String; 2]> = counted.into_iter().chain(bytes).collect();
+    let erasing = (report.erasing > 0).then(|| row("being erased", report.erasing.to_string()));
+    let rows: Vec<[String; 2]> = counted.into_iter().chain(erasing).chain(bytes).collect();
     let mut lines = vec![table::aligned(&rows, [Side::Left, Side::Right]), String::new()];
     match report.findings.as_slice() {
         [] => lines.push("all is well".into()),

@@ -44,6 +44,9 @@ pub struct Report {
     pub decisions: u64,
     /// How many acknowledged calls.
     pub calls: u64,
+    /// How many conversations are being erased: by somebody else right now, or, if that one was killed, by whoever opens
+    /// the store next.
+    pub erasing: u64,
     /// The length of the file, if it is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file_bytes: Option<u64>,
@@ -102,6 +105,7 @@ fn check(db: &Db<'_>, path: &Path, hash: Hash<'_>, progress: &mut dyn FnMut(u64)
     // A file may be too damaged for its own check to come to an end; that is a finding too.
     match upkeep::damages(db) {
         Ok(damages) => damages.into_iter().for_each(|damage| report.find(None, damage)),
+        Err(error) if error.is_busy() => return Err(error),
         Err(error) => report.find(None, error.to_string()),
     }
     let mut last = i64::MIN;
@@ -109,6 +113,7 @@ fn check(db: &Db<'_>, path: &Path, hash: Hash<'_>, progress: &mut dyn FnMut(u64)
         let (n, id) = match next(db, last) {
             Ok(Some(found)) => found,
             Ok(None) => break,
+            Err(error) if error.is_busy() => return Err(error),
             Err(error) => {
                 report.find(None, format!("the conversations can't be listed to the end: {error}"));
                 break;
@@ -120,8 +125,10 @@ fn check(db: &Db<'_>, path: &Path, hash: Hash<'_>, progress: &mut dyn FnMut(u64)
         db.execute_batch("BEGIN")?;
         let checked = conversation(db, n, &id, hash, &mut report, progress);
         db.execute_batch("ROLLBACK")?;
-        if let Err(error) = checked {
-            report.find(Some(&id), error.to_string());
+        match checked {
+            Err(error) if error.is_busy() => return Err(error),
+            Err(error) => report.find(Some(&id), error.to_string()),
+            Ok(()) => {}
         }
     }
     Ok(report)
@@ -145,7 +152,7 @@ fn conversation(
         State::Live => {}
         State::Erased => return Ok(()),
         State::Erasing => {
-            report.find(Some(id), "its erase was interrupted; it goes on when the store is opened for writing");
+            report.erasing += 1;
             return Ok(());
         }
     }
