@@ -4,6 +4,7 @@
 mod live; // a server, and a client that checks what it is told
 mod schema; // whether a value is what a schema says
 
+mod at_once; // several ask at once
 mod erased; // what goes while somebody looks
 mod events; // what is told as it happens
 mod examples; // what the documentation shows

@@ -2,8 +2,6 @@
 
 use super::live::Live;
 use serde_json::{Value, json};
-use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::thread::{self, JoinHandle};
 
 /// So many that everybody meets some that are about to go.
@@ -17,16 +15,11 @@ fn erasing(live: &Live) -> JoinHandle<()> {
         live.post(&format!("/conversations/n{nth:03}/entries"), json!({"entries": entries}));
     }
     live.talk("kept", "zebra", 1);
-    let address = live.url().replace("http://", "");
+    let client = live.client();
     thread::spawn(move || {
         for nth in (0..ERASED).rev() {
-            let mut stream = TcpStream::connect(&address).unwrap();
-            let head =
-                format!("DELETE /api/v1/conversations/n{nth:03} HTTP/1.1\r\nHost: localhost\r\nConnection: close");
-            stream.write_all(format!("{head}\r\n\r\n").as_bytes()).unwrap();
-            let mut answer = String::new();
-            stream.read_to_string(&mut answer).unwrap();
-            assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+            let answer = client.ask("DELETE", &format!("/api/v1/conversations/n{nth:03}"), &[], "");
+            assert_eq!(answer.status, 200, "{}", answer.text());
         }
     })
 }

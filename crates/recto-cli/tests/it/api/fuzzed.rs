@@ -46,7 +46,9 @@ fn whatever_is_asked_is_answered_as_it_is_described() {
     let url = format!("{}/openapi.json", live.url());
     // Streams don't end by themselves; other tests hear them.
     let streams = ["--exclude-operation-id", "readerEvents", "--exclude-operation-id", "tenantEvents"];
-    let how = [&*url, "--seed", "1", "--workers", "2", "--continue-on-failure"];
+    // One worker: two of them parse Python in two threads, which CPython 3.11 is not up to (`SystemError: AST constructor
+    // recursion depth mismatch`, once in some eighty runs). Who asks at once is in `at_once.rs`.
+    let how = [&*url, "--seed", "1", "--workers", "1", "--continue-on-failure"];
     let Some(output) = run(&live, &[&how[..], &much, &streams].concat()) else { return };
     let told = told(&output);
     assert_eq!(output.status.code(), Some(0), "{told}");

@@ -30,6 +30,13 @@ pub(super) struct Live {
     pub(super) answered: RefCell<BTreeSet<(String, String)>>,
 }
 
+/// Somebody who asks a server, from any thread.
+#[derive(Clone)]
+pub(super) struct Client {
+    at: SocketAddr,
+    key: Option<String>,
+}
+
 /// What came back.
 #[derive(Debug)]
 pub(super) struct Answer {
@@ -92,27 +99,19 @@ impl Live {
         *self.key.borrow_mut() = Some(key.into());
     }
 
+    /// Returns somebody who asks with the same key.
+    pub(super) fn client(&self) -> Client {
+        Client { at: self.at, key: self.key.borrow().clone() }
+    }
+
     /// Asks, and takes whatever comes.
     pub(super) fn ask(&self, method: &str, path: &str, headers: &[&str], body: impl AsRef<[u8]>) -> Answer {
-        let mut stream = self.opened(method, path, headers, body.as_ref());
-        let mut bytes = Vec::new();
-        let _ = stream.read_to_end(&mut bytes);
-        Answer::of(&bytes)
+        self.client().ask(method, path, headers, body)
     }
 
     /// Sends a request, and returns the connection.
     pub(super) fn opened(&self, method: &str, path: &str, headers: &[&str], body: &[u8]) -> TcpStream {
-        let mut stream = TcpStream::connect(self.at).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        let key = self.key.borrow().as_ref().map_or(String::new(), |key| format!("x-recto-key: {key}\r\n"));
-        let lines: String = headers.iter().map(|line| format!("{line}\r\n")).collect();
-        let length = body.len();
-        let head = format!(
-            "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: {length}\r\n{key}{lines}\r\n"
-        );
-        // A server may refuse before it has read all; what it says counts.
-        let _ = stream.write_all(&[head.as_bytes(), body].concat());
-        stream
+        self.client().opened(method, path, headers, body)
     }
 
     /// Asks for something that must succeed, and be as it is described.
@@ -227,6 +226,31 @@ impl Drop for Live {
             drop(child.kill());
             drop(child.wait());
         }
+    }
+}
+
+impl Client {
+    /// Asks, and takes whatever comes.
+    pub(super) fn ask(&self, method: &str, path: &str, headers: &[&str], body: impl AsRef<[u8]>) -> Answer {
+        let mut stream = self.opened(method, path, headers, body.as_ref());
+        let mut bytes = Vec::new();
+        let _ = stream.read_to_end(&mut bytes);
+        Answer::of(&bytes)
+    }
+
+    /// Sends a request, and returns the connection.
+    fn opened(&self, method: &str, path: &str, headers: &[&str], body: &[u8]) -> TcpStream {
+        let mut stream = TcpStream::connect(self.at).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let key = self.key.as_ref().map_or(String::new(), |key| format!("x-recto-key: {key}\r\n"));
+        let lines: String = headers.iter().map(|line| format!("{line}\r\n")).collect();
+        let length = body.len();
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: {length}\r\n{key}{lines}\r\n"
+        );
+        // A server may refuse before it has read all; what it says counts.
+        let _ = stream.write_all(&[head.as_bytes(), body].concat());
+        stream
     }
 }
 
