@@ -276,6 +276,8 @@ impl<S: Store> Asked<S> {
         call: &mut Call,
     ) -> Result<Option<(Beginning, Box<Found>, Flight)>, Refused> {
         let server = &self.server;
+        // Whoever names a conversation is told that it is gone; for others it is looked again, and it is found no more.
+        let is_gone = |error: &Error| error.is_erased() && incoming.named.is_none();
         for _ in 0..TRIES_MAX {
             let which = match which::recent(server, &self.caller, incoming) {
                 Some(found) => Ok(Which::Found(found)),
@@ -293,6 +295,7 @@ impl<S: Store> Asked<S> {
                     continue;
                 }
                 Ok(Which::Unreadable) => return Ok(None),
+                Err(error) if is_gone(&error) => continue,
                 Err(error) => return Err(store_failed(&error)),
             };
             let flight = found.flight.take().unwrap_or_else(|| server.gateway.flights.begin(&found.at));
@@ -308,7 +311,7 @@ impl<S: Store> Asked<S> {
                     return Ok(Some((begun, found, flight)));
                 }
                 // Somebody else was quicker: it is looked for again, and a fork is found.
-                Err(error) if error.is_head_moved() || error.is_exists() => continue,
+                Err(error) if error.is_head_moved() || error.is_exists() || is_gone(&error) => continue,
                 Err(error) if error.is_input() => return Ok(None),
                 Err(error) => return Err(store_failed(&error)),
             }
@@ -407,6 +410,10 @@ fn failed(wire: Wire, error: &Error) -> Response {
 
 /// Nothing is sent that could not be recorded.
 fn store_failed(error: &Error) -> Refused {
+    if error.is_erased() {
+        let message = format!("nothing was sent: {error}, and its name is not given again; name another, or none");
+        return Refused { status: StatusCode::GONE, kind: "erased", message };
+    }
     let status = match error.is_busy() || error.is_full() || error.is_read_only() || error.is_indeterminate() {
         true => StatusCode::SERVICE_UNAVAILABLE,
         false => StatusCode::INTERNAL_SERVER_ERROR,

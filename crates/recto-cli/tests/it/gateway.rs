@@ -4,6 +4,7 @@ mod asking; // a client on a plain socket
 mod bill; // what pages cost, by the provider and by prediction
 mod clients; // the official packages, in Python and Node
 mod cross; // models that are spoken to in another format
+mod erased; // conversations that somebody erases
 mod expansion; // what a model asks back, unseen by its client
 mod faults; // what goes wrong
 mod frameworks; // LangChain, OpenAI Agents, Pydantic AI, Vercel AI

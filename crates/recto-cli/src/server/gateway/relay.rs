@@ -355,10 +355,7 @@ impl<S: Store> Relay<S> {
                 }
                 told(answer, &at);
             }
-            Err(error) => {
-                self.asked.server.metrics.unrecorded.count();
-                talk::warn(&format!("an answer could not be recorded: {error}"));
-            }
+            Err(error) => unrecorded(&self.asked.server, &error),
         }
         self.over(end);
     }
@@ -525,6 +522,17 @@ impl Heard {
 pub(super) fn text_of(body: &[u8]) -> Cow<'_, str> {
     // Looking for what is no text takes ten times as long as seeing that there is none.
     std::str::from_utf8(body).map_or_else(|_| String::from_utf8_lossy(body), Cow::Borrowed)
+}
+
+/// Says that an answer could not be recorded, and counts it. Where its conversation was erased meanwhile, that is as it
+/// should be.
+pub(super) fn unrecorded<S>(server: &Server<S>, error: &Error) {
+    let what = format!("an answer could not be recorded: {error}");
+    if error.is_erased() {
+        return talk::note(&what);
+    }
+    server.metrics.unrecorded.count();
+    talk::warn(&what);
 }
 
 /// What is said to a client whose answer is cut because the server ends.

@@ -6,7 +6,7 @@
 
 use super::body::Around;
 use super::offer::Offer;
-use super::relay::{Kept, Relay, kept};
+use super::relay::{Kept, Relay, kept, unrecorded};
 use super::{Record, Recorded, failed};
 use crate::server::Server;
 use crate::server::error::refusal;
@@ -267,7 +267,7 @@ impl<S: Store> Relay<S> {
         // What the client was shown so far is no place that it could go on from.
         let kept = kept(server, *recorded, reply, answers, Vec::new()).await;
         let Kept { at, last, is_fork, prices, said, flight } = kept.map_err(|error| {
-            server.metrics.unrecorded.count();
+            unrecorded(server, &error);
             error.to_string()
         })?;
         if is_fork {
