@@ -1,8 +1,8 @@
 //! What a client gets whose conversation somebody erases, beside the server.
 
-use super::asking::{Client, Talk};
+use super::asking::Talk;
 use super::said::Said;
-use super::world::{Between, World};
+use super::which::world;
 use recto::wire::Wire;
 use recto_engine::store::sqlite::Sqlite;
 use recto_engine::{At, Engine, Forks, Tenant};
@@ -13,13 +13,6 @@ use std::thread;
 
 /// How often a client asks while its conversation is erased again and again.
 const TURNS: usize = 60;
-
-fn world(answers: &[&str]) -> (World, Client) {
-    let world = World::new(Between::Recto("none"));
-    answers.iter().for_each(|text| world.fake.push(Reply::default().text(text)));
-    let client = Client::of(&world);
-    (world, client)
-}
 
 #[test]
 fn whoever_names_it_is_refused_and_others_begin_anew() {

@@ -22,7 +22,7 @@ fn assistant(text: &str) -> Said {
 }
 
 /// A world under the policy `none`, with these answers waiting.
-fn world(answers: &[&str]) -> (World, Client) {
+pub(super) fn world(answers: &[&str]) -> (World, Client) {
     let world = World::new(Between::Recto("none"));
     answers.iter().for_each(|text| world.fake.push(Reply::default().text(text)));
     let client = Client::of(&world);
