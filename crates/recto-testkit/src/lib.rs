@@ -6,6 +6,7 @@ pub mod dialogue; // long dialogues with questions whose evidence is known
 pub mod fake; // a provider that takes nothing the real ones would refuse
 pub mod mixed; // conversations as odd as they come
 pub mod postgres; // real servers, with standbys, that can be frozen and killed
+pub mod property; // generated values with a fresh seed in each run
 pub mod shared; // transcripts that are not part of the project
 pub mod story; // generated conversations with everything that goes wrong in real ones
 pub mod structure; // what a wary reader takes for structure on a page

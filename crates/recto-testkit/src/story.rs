@@ -1,6 +1,8 @@
 //! Generated stories: conversations with parallel, late, missing, orphan and doubled results, statuses, edges, pins,
 //! secrets and odd text, and the calls in between.
 
+mod display;
+
 use proptest::collection::vec;
 use proptest::prelude::*;
 use recto::block::{Block, Kind};

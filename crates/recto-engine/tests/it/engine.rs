@@ -1,13 +1,12 @@
 //! The engine over a store says what the compiler says over the whole log, call by call; and says it again later.
 
 use crate::folder::TempFolder;
-use proptest::strategy::Strategy;
-use proptest::test_runner::{Config, TestRng, TestRunner};
 use recto::{Compiled, Reader, Seq};
 use recto_engine::store::memory::Memory;
 use recto_engine::store::postgres::Postgres;
 use recto_engine::store::sqlite::Sqlite;
 use recto_engine::{Answer, Append, At, Call, Engine, Opening, Remembering, Store, Tenant};
+use recto_testkit::property::for_all;
 use recto_testkit::story::{Event, Story, story, story_in_blocks};
 use recto_testkit::world::{Called, World};
 use std::future::poll_fn;
@@ -157,21 +156,9 @@ fn same(whole: &Compiled, stored: &Compiled) -> Result<(), String> {
     Err(format!("whole: {:?}\nstored: {:?}", parts(whole), parts(stored)))
 }
 
-fn for_stories(cases: u32, live: impl Fn(&Story) -> Result<(), String>) {
-    for_told(story(40), cases, live);
-}
-
-fn for_told(stories: impl Strategy<Value = Story>, cases: u32, live: impl Fn(&Story) -> Result<(), String>) {
-    let cases = if std::env::var_os("RECTO_LONG").is_some() { cases * 40 } else { cases };
-    let config = Config { cases, failure_persistence: None, max_shrink_iters: 2_000, ..Config::default() };
-    let mut runner = TestRunner::new_with_rng(config, TestRng::deterministic_rng(Default::default()));
-    let verdict = runner.run(&stories, |story| live(&story).map_err(proptest::test_runner::TestCaseError::fail));
-    verdict.unwrap_or_else(|failure| panic!("{failure}"));
-}
-
 #[test]
 fn over_memory_every_page_is_that_of_the_whole_log_and_can_be_made_again() {
-    for_stories(400, |story| {
+    for_all(story(40), 400, |story| {
         block_on(async {
             let mut twice = Twice::new(story, Engine::over(Memory::default()), "story").await;
             twice.live(story).await?;
@@ -184,7 +171,7 @@ fn over_memory_every_page_is_that_of_the_whole_log_and_can_be_made_again() {
 
 #[test]
 fn a_page_in_blocks_is_that_of_the_whole_log_and_can_be_made_again() {
-    for_told(story_in_blocks(40), 150, |story| {
+    for_all(story_in_blocks(40), 150, |story| {
         block_on(async {
             let mut twice = Twice::new(story, Engine::over(Memory::default()), "story").await;
             twice.live(story).await?;
@@ -198,7 +185,7 @@ fn a_page_in_blocks_is_that_of_the_whole_log_and_can_be_made_again() {
 fn over_sqlite_every_page_is_that_of_the_whole_log_and_can_be_made_again_after_a_restart() {
     let folder = TempFolder::new();
     let count = std::cell::Cell::new(0);
-    for_stories(40, |story| {
+    for_all(story(40), 40, |story| {
         count.set(count.get() + 1);
         let file = folder.path().join(format!("{}.db", count.get()));
         block_on(async {
@@ -217,7 +204,7 @@ fn over_postgres_every_page_is_that_of_the_whole_log_and_of_a_file_byte_for_byte
     let settings = crate::postgres::place();
     let (_, store) = ((), crate::postgres::open(settings.clone()).expect("a new store"));
     let count = std::cell::Cell::new(0);
-    for_stories(12, |story| {
+    for_all(story(40), 12, |story| {
         count.set(count.get() + 1);
         let (name, file) = (format!("story {}", count.get()), folder.path().join(format!("{}.db", count.get())));
         block_on(async {

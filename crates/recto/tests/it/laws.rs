@@ -1,8 +1,5 @@
 //! The properties (a) to (j) that hold for every compile, over many turns of generated stories, on the real functions.
 
-use proptest::prelude::*;
-use proptest::strategy::ValueTree;
-use proptest::test_runner::{Config, TestRunner};
 use recto::block::Kind;
 use recto::digest::Digest;
 use recto::edit::{Change, Reason};
@@ -11,34 +8,14 @@ use recto::policy::Sections;
 use recto::target::{LateSystem, Memory};
 use recto::{Log, Role, Seq, Wire, plan, wire};
 use recto_testkit::check;
+use recto_testkit::property::{for_all, samples};
 use recto_testkit::story::{Event, Story, story, story_in_blocks};
 use recto_testkit::world::{Called, SECRET, World};
 use serde_json::Value;
 use std::collections::HashSet;
 
 const CASES: u32 = 10_000;
-const CASES_LONG: u32 = 200_000;
-
-fn cases() -> u32 {
-    if std::env::var_os("RECTO_LONG").is_some() { CASES_LONG } else { CASES }
-}
-
-fn for_all_stories(length: usize, law: impl Fn(&Story) -> Result<(), String>) {
-    for_stories(cases(), length, law);
-}
-
-/// Checks a law on so many stories.
-pub(crate) fn for_stories(cases: u32, length: usize, law: impl Fn(&Story) -> Result<(), String>) {
-    for_told(story(length), cases, law);
-}
-
-fn for_told(stories: impl Strategy<Value = Story>, cases: u32, law: impl Fn(&Story) -> Result<(), String>) {
-    let config = Config { cases, failure_persistence: None, max_shrink_iters: 20_000, ..Config::default() };
-    let mut runner =
-        TestRunner::new_with_rng(config, proptest::test_runner::TestRng::deterministic_rng(Default::default()));
-    let verdict = runner.run(&stories, |story| law(&story).map_err(TestCaseError::fail));
-    verdict.unwrap_or_else(|failure| panic!("{failure}"));
-}
+const CASES_IN_BLOCKS: u32 = 1_000;
 
 /// Lives through a story and checks every law after every call.
 fn live(story: &Story) -> Result<(), String> {
@@ -245,19 +222,19 @@ fn digest(log: &Log) -> Vec<Digest> {
 
 #[test]
 fn every_compile_keeps_the_laws_a_to_j() {
-    for_all_stories(40, live);
+    for_all(story(40), CASES, live);
 }
 
 #[test]
 fn every_compile_in_blocks_keeps_the_laws_a_to_j() {
-    for_told(story_in_blocks(40), cases() / 10, live);
+    for_all(story_in_blocks(40), CASES_IN_BLOCKS, live);
 }
 
 #[test]
 fn a_secret_that_nobody_marked_is_found_by_the_check() {
     let leaks = std::cell::Cell::new(0);
-    for_all_stories_until(|story| {
-        let mut world = World::new(story);
+    for story in samples(story(40), 4_000) {
+        let mut world = World::new(&story);
         world.careless = true;
         for event in &story.events {
             if let Event::Call { input, .. } = event {
@@ -270,16 +247,8 @@ fn a_secret_that_nobody_marked_is_found_by_the_check() {
                 world.happen(event);
             }
         }
-    });
-    assert!(leaks.get() > 10, "only {} leaks were noticed: the check for secrets can't fail", leaks.get());
-}
-
-fn for_all_stories_until(mut see: impl FnMut(&Story)) {
-    let mut runner = TestRunner::deterministic();
-    for _ in 0..4_000 {
-        let tree = story(40).new_tree(&mut runner).expect("stories can always be told");
-        see(&tree.current());
     }
+    assert!(leaks.get() > 10, "only {} leaks were noticed: the check for secrets can't fail", leaks.get());
 }
 
 /// What a fate is a case of.
@@ -308,8 +277,8 @@ fn case_of(why: &Reason) -> &'static str {
 #[test]
 fn the_stories_hold_what_they_promise() {
     let mut seen: HashSet<&str> = HashSet::new();
-    for_all_stories_until(|story| {
-        let mut world = World::new(story).with_notes();
+    for story in samples(story(40), 4_000) {
+        let mut world = World::new(&story).with_notes();
         for event in &story.events {
             let Event::Call { input, succeeds } = event else {
                 world.happen(event);
@@ -340,7 +309,7 @@ fn the_stories_hold_what_they_promise() {
                 world.acknowledge(&called);
             }
         }
-    });
+    }
     for kind in [
         "overflow",
         "orphan",

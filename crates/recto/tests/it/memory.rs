@@ -1,9 +1,6 @@
 //! A provider that remembers, simulated: what it holds and what a page sends are together all that the reader is shown,
 //! each once, over many turns with calls given up, entries of others in mid-call, changed prompts and re-seeds.
 
-use crate::laws::for_stories;
-use proptest::strategy::{Strategy, ValueTree};
-use proptest::test_runner::TestRunner;
 use recto::digest::Digest;
 use recto::edit::Reason;
 use recto::entry::Call;
@@ -13,6 +10,7 @@ use recto::policy::{Pass, Stale};
 use recto::receipt::{FateRow, FragmentFate, Full};
 use recto::target::{Instructions, Memory};
 use recto::{Compiled, Entry, Part, Request, Role, Seq, Span, Tokenizer, compile};
+use recto_testkit::property::{for_all, samples};
 use recto_testkit::story::{Event, Story, Words, story};
 use recto_testkit::world::{Called, World};
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -224,15 +222,13 @@ fn live(story: &Story, slip: Slip) -> Result<Vec<Full>, String> {
 
 #[test]
 fn what_a_provider_remembers_and_what_it_is_sent_is_everything_once() {
-    for_stories(CASES, 40, |story| live(story, Slip::None).map(drop));
+    for_all(story(40), CASES, |story| live(story, Slip::None).map(drop));
 }
 
 #[test]
 fn a_cursor_that_is_off_by_one_is_caught_and_every_reason_for_a_full_page_occurs() {
-    let mut runner = TestRunner::deterministic();
     let (mut too_far, mut untold, mut reasons) = (0, 0, HashSet::new());
-    for _ in 0..1_500 {
-        let story = story(40).new_tree(&mut runner).expect("stories can always be told").current();
+    for story in samples(story(40), 1_500) {
         too_far += u32::from(live(&story, Slip::CursorTooFar).is_err());
         untold += u32::from(live(&story, Slip::ProducedUntold).is_err());
         let full = live(&story, Slip::None).unwrap_or_else(|what| panic!("{what}"));
