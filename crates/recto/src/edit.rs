@@ -118,6 +118,9 @@ pub enum Change {
     Cut {
         /// The first item that changes.
         from: Seq,
+        /// The tokens that the provider wrote again for all earlier ones, so that the newest knows the sum.
+        #[serde(default)]
+        written_before: Tokens,
     },
     /// What earlier edits hid, left out or replaced is shown again; later ones apply as usual.
     Expand {
@@ -140,7 +143,7 @@ impl Change {
             Change::Floor(floor) => floor.at,
             Change::Settle { step, .. } => *step,
             Change::Expand { at, .. } => at.seq,
-            Change::Cut { from } => *from,
+            Change::Cut { from, .. } => *from,
         }
     }
 

@@ -70,11 +70,12 @@ impl<'a> Holding<'a> {
         let told = Told { session, reader: request.reader };
         let floor = told.floor(decided).map(|at| (at, went_below(view, session.floor(), at)));
         let mut holding = Holding { session: Some(session), floor, ..Holding::default() };
-        let mut is_restored = told.has_floor_back(decided);
+        let mut is_restored = false;
         for item in &view.items {
             is_restored |= item.seqs().any(|seq| told.has_back(seq));
             holding.stale.extend(told.stale(item, decided));
             holding.notes.extend(told.note(item, decided));
+            is_restored |= told.is_shown_at_last(item) && !item.seqs().any(|seq| holding.notes.contains_key(&seq));
         }
         let notes: Tokens = holding.notes.values().map(|text| view.count(text) + view.overhead).sum();
         let stale = holding.stale_tokens();
@@ -210,9 +211,10 @@ impl Told<'_> {
         (is_later && Some(at) >= self.session.floor()).then_some(at)
     }
 
-    /// Whether a floor that the provider was told of has been taken back.
-    fn has_floor_back(&self, decided: Decided<'_>) -> bool {
-        self.session.floor().is_some_and(|told| decided.floor().is_none_or(|floor| floor.at < told))
+    /// Whether an item is shown as a message of which the provider was never sent some entry, though the session is past
+    /// it.
+    fn is_shown_at_last(&self, item: &Item<'_>) -> bool {
+        item.is_message() && item.seqs().any(|seq| self.session.is_unsent(seq))
     }
 
     /// Whether something that an entry was sent without has been taken back.

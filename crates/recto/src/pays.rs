@@ -258,7 +258,8 @@ impl<'a> Cached<'a> {
         }
         let why = if is_wager { cut.why() } else { why.clone() };
         let (before, after) = if self.is_cold { (Tokens(0), Tokens(0)) } else { (cut.behind, cut.behind - cut.saves) };
-        let change = Change::Cut { from: self.items[first.item].seq };
+        let change =
+            Change::Cut { from: self.items[first.item].seq, written_before: self.request.reader.written_again() };
         Ok(Some(Edit { change, by: "pays".into(), why, before, after, due: None }))
     }
 
@@ -448,14 +449,18 @@ fn has_other_head(request: &Request<'_>, previous: &Page) -> bool {
 pub(crate) struct Made {
     pub(crate) turn: Turn,
     pub(crate) from: Seq,
-    /// What the provider had to write again.
+    /// What the provider had to write again, for this one and all before.
     pub(crate) written: Tokens,
 }
 
 impl Reader {
+    /// The tokens that the provider had to write again for all cuts so far.
+    pub(crate) fn written_again(&self) -> Tokens {
+        self.cuts().last().map_or(Tokens(0), |cut| cut.written)
+    }
+
     /// What the cuts have cost so far, less what they have saved; in tokens at the price of plain input.
     pub(crate) fn balance(&self, rates: Rates) -> f64 {
-        let written: Tokens = self.cuts().iter().map(|cut| cut.written).sum();
-        written.0 as f64 * (rates.write - rates.read).max(0.0) - self.spared().0 as f64 * rates.read
+        self.written_again().0 as f64 * (rates.write - rates.read).max(0.0) - self.spared().0 as f64 * rates.read
     }
 }

@@ -219,8 +219,8 @@ impl Reader {
         match &decision.edit.change {
             Change::Floor(_) => self.floors.push(at),
             Change::Pin(_) => self.pins.push(at),
-            Change::Cut { from } => {
-                let written = decision.edit.after;
+            Change::Cut { from, written_before } => {
+                let written = *written_before + decision.edit.after;
                 self.cuts.push(Made { turn: decision.turn, from: *from, written });
             }
             Change::Expand { at: handle, .. } => {

@@ -208,11 +208,29 @@ impl<'a> Request<'a> {
             Tokens(0)
         } else if remembers && self.is_resumed_as_user(it) {
             self.log.counter().count(LATE_SYSTEM)
-        } else if self.target.forgets_instructions() || (!remembers && self.placement(it) == Placement::Head) {
+        } else if self.target.forgets_instructions() || self.opens_page(it) {
             Tokens(0)
         } else {
             self.late_system_cost()
         }
+    }
+
+    /// Whether only instructions come before a fragment, on a page that says everything.
+    fn opens_page(&self, it: &Rendered) -> bool {
+        let list = self.fragments.map(Fragments::list).unwrap_or_default();
+        let mut before = list.iter().take_while(|other| !std::ptr::eq(*other, it));
+        let remembers = self.target.memory == Memory::Session;
+        !remembers && self.placement(it) == Placement::Head && !before.any(|other| self.opens_with_user(other))
+    }
+
+    /// Whether a fragment that is no instruction comes before the history, so that no instruction of the history opens
+    /// the page.
+    pub(crate) fn has_user_head(&self) -> bool {
+        self.fragments.map(Fragments::list).unwrap_or_default().iter().any(|it| self.opens_with_user(it))
+    }
+
+    fn opens_with_user(&self, it: &Rendered) -> bool {
+        !it.is_empty() && it.fragment.role != Role::System && self.placement(it) == Placement::Head
     }
 
     /// Where a fragment stands on a page that says everything.

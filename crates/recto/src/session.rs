@@ -3,10 +3,10 @@
 use crate::compile::Compiled;
 use crate::digest::Digest;
 use crate::edit::{Reason, Turn};
-use crate::entry::{Seq, Text};
+use crate::entry::{Seq, Span, Text};
 use crate::fragment::Lifecycle;
 use crate::page::Mode;
-use crate::receipt::{FateRow, FragmentFate, FragmentRow};
+use crate::receipt::{Fate, FateRow, FragmentFate, FragmentRow};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,6 +14,9 @@ use std::collections::{BTreeMap, BTreeSet};
 const CAUGHT_UP_MAX: usize = 256;
 /// The most entries of which it is known that the provider made them whole.
 const WHOLE_MAX: usize = 4_096;
+/// The most separate spans of unsent entries. Beyond it the two oldest are joined, which may cost a full page, and
+/// never an entry.
+const UNSENT_SPANS_MAX: usize = 4_096;
 
 /// What a stateful provider already has: everything up to `acked`, and what it produced since.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,6 +41,10 @@ pub struct Session {
     /// What it made itself, and was decided shorter before the next call.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     whole: BTreeSet<Seq>,
+    /// Entries up to `acked` that no page has shown to the provider, in order. If one is shown later, because a floor
+    /// was reverted or another policy selects it, the provider is sent everything.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    unsent: Vec<Span>,
     /// Why it holds nothing any more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     lost: Option<Lost>,
@@ -117,6 +124,12 @@ impl Session {
         self.whole.contains(&seq)
     }
 
+    /// Whether no page has shown an entry to the provider, though it has everything else up to there.
+    pub(crate) fn is_unsent(&self, seq: Seq) -> bool {
+        let at = self.unsent.partition_point(|span| span.last < seq);
+        self.unsent.get(at).is_some_and(|span| span.contains(seq))
+    }
+
     /// Records a page that was sent, once its call has gone well: everything up to its head, and its static fragments.
     /// A page that says everything begins anew.
     pub fn sent(&mut self, compiled: &Compiled) {
@@ -128,6 +141,7 @@ impl Session {
             });
             *self = Session { seeded: Some(ticket.turn), floor, ..Session::default() };
         }
+        self.record_unsent(&compiled.receipt.fates, ticket.head);
         if let Some((turn, after)) = self.last {
             if ticket.turn.0 > turn.0 + 1 {
                 self.caught_up.push(CaughtUp { turn: ticket.turn, after, upto: ticket.head });
@@ -145,6 +159,37 @@ impl Session {
         let fixed = compiled.receipt.fragments.iter().filter(is_there);
         self.fixed.extend(fixed.map(|row| (row.id.clone(), row.fingerprint)));
         self.acknowledge(ticket.head, []);
+    }
+
+    /// Records the entries that a page leaves out up to `head`, and those that it shows at last.
+    fn record_unsent(&mut self, fates: &[FateRow], head: Option<Seq>) {
+        let shown: BTreeSet<Seq> =
+            fates.iter().filter(|row| row.fate != Fate::NotShown).map(|row| row.span.first).collect();
+        let unsent = std::mem::take(&mut self.unsent);
+        let new = head.map(|last| Span { first: self.acked.map_or(Seq(0), Seq::next), last });
+        for span in unsent.into_iter().chain(new) {
+            let has_it = shown.range(span.first..).chain(self.known.range(span.first..));
+            let mut has_it: Vec<Seq> = has_it.copied().take_while(|seq| *seq <= span.last).collect();
+            has_it.sort_unstable();
+            let mut first = span.first;
+            for seq in has_it {
+                self.push_unsent(first, seq);
+                first = seq.next();
+            }
+            self.push_unsent(first, span.last.next());
+        }
+        while self.unsent.len() > UNSENT_SPANS_MAX {
+            self.unsent[1].first = self.unsent.remove(0).first;
+        }
+    }
+
+    /// Adds the entries from `first` to just before `end`, which come after all that were added before.
+    fn push_unsent(&mut self, first: Seq, end: Seq) {
+        let Some(last) = end.0.checked_sub(1).map(Seq).filter(|last| *last >= first) else { return };
+        match self.unsent.last_mut() {
+            Some(before) if before.last.next() == first => before.last = last,
+            _ => self.unsent.push(Span { first, last }),
+        }
     }
 
     /// Keeps what is told at each call from growing with the conversation. Of what is longest ago it is known less well

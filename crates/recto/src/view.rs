@@ -52,6 +52,8 @@ pub struct View<'a> {
     pub(crate) overhead: Tokens,
     /// What it costs to say that an instruction is one, where it stands in the user's place.
     pub(crate) late_cost: Tokens,
+    /// Whether the page opens with a fragment that is no instruction, so that every instruction of the history is late.
+    pub(crate) has_user_head: bool,
     /// What there is room for beside what goes with the call; `None` where the settings leave no room at all.
     pub(crate) room: Option<Tokens>,
     /// Whether failed results say so in their texts.
@@ -137,7 +139,8 @@ impl<'a> View<'a> {
         let is_new = |item: &Item<'_>| self.session.is_some_and(|session| !session.holds(item.seq()));
         let shown = self.items.iter().filter(|item| item.is_message());
         // Behind what a provider holds, every instruction comes late.
-        let late = shown.skip_while(|item| item.role() == Role::System && !is_new(item));
+        let opens_page = |item: &Item<'_>| item.role() == Role::System && !is_new(item) && !self.has_user_head;
+        let late = shown.skip_while(|item| opens_page(item));
         items + Tokens(self.late_cost.0 * late.filter(|item| item.role() == Role::System).count() as u64)
     }
 

@@ -47,7 +47,7 @@ fn row(decision: &Decision) -> [String; 5] {
         Change::Floor(_) => format!("begins at {}", edit.change.seq()),
         Change::Settle { step, .. } => format!("settles a call of {step}"),
         Change::Pin(span) => format!("pins {span}"),
-        Change::Cut { from } => format!("cuts at {from}"),
+        Change::Cut { from, .. } => format!("cuts at {from}"),
         Change::Expand { at, .. } => format!("shows {at} again"),
         _ => format!("changes {}", edit.change.seq()),
     };

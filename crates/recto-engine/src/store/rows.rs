@@ -5,6 +5,7 @@ use recto::entry::{Millis, Text};
 use recto::log::Tally;
 use recto::{Entry, Seq, Tokens};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::fmt;
 
 macro_rules! name_type {
@@ -316,13 +317,19 @@ impl Upto {
     pub const NOW: Upto = Upto { turn: i64::MAX as u64, ordinal: i64::MAX as u64 };
 }
 
+/// Removes the cuts that were made before a call, except the newest of all cuts.
+pub(crate) fn remove_old_cuts(chosen: &mut BTreeMap<u64, DecisionRow>, turn: u64) {
+    let newest = chosen.values().rev().find(|row| row.kind == DecisionKind::Cut).map(|row| row.ordinal);
+    chosen.retain(|ordinal, row| row.kind != DecisionKind::Cut || row.turn >= turn || Some(*ordinal) == newest);
+}
+
 /// Which decisions to read. Reverts are always among them, as far as they take back one that is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decisions {
     /// The newest floors, at most so many, and the reverts of them.
     Floors(usize),
-    /// Those of kind *entry* and expansions about a place or a later one, all pins, cuts from a call on, all expansions
-    /// after a decision, and the reverts of all these. Floors are not among them.
+    /// Those of kind *entry* and expansions about a place or a later one, all pins, cuts from a call on and the newest
+    /// before it, all expansions after a decision, and the reverts of all these. Floors are not among them.
     Standing {
         /// The place.
         from: Seq,

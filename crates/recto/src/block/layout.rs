@@ -90,6 +90,7 @@ pub(crate) fn compile(request: &Request<'_>, more: &[Edit]) -> Result<Compiled, 
     view.warnings.append(&mut layout.warnings);
     let input = request.input.filter(|_| moment.is_none());
     let without = layout.arranged();
+    view.has_user_head = Request { fragments: Some(&without), ..*request }.has_user_head();
     layout.remember(&mut view, entries, &Request { fragments: Some(&without), input, ..*request })?;
     let whole = layout.arranged();
     let request = &Request { fragments: Some(&whole), input, ..*request };

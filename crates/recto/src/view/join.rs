@@ -69,6 +69,7 @@ pub(super) fn join<'a>(window: Window<'a>, request: &Request<'a>, decided: Decid
         counter: request.log.counter(),
         overhead: request.target.message_overhead,
         late_cost: request.late_system_cost(),
+        has_user_head: request.has_user_head(),
         room: request.budget().ok().map(|budget| budget.room()),
         tells_errors: request.target.tells_errors,
         turn: request.reader.turn(),

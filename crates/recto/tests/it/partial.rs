@@ -107,9 +107,11 @@ fn part_of(reader: &Reader, heads: &[(Option<Seq>, recto::Tokens)], missing: &[M
         MissingReader::All => None,
     });
     let about: Vec<Seq> = about.collect();
+    let is_cut = |it: &&Decision| matches!(it.edit.change, Change::Cut { .. });
+    let newest_cut = reader.decisions().iter().rev().find(is_cut).map(|it| it.ordinal);
     let is_read = |it: &&Decision| match &it.edit.change {
         Change::Pin(_) => true,
-        Change::Cut { .. } => it.turn.0 >= turns as u64,
+        Change::Cut { .. } => it.turn.0 >= turns as u64 || Some(it.ordinal) == newest_cut,
         Change::Floor(_) => it.ordinal == floor.ordinal,
         change => {
             let seq = change.seq();

@@ -192,7 +192,7 @@ impl Reductions {
         let (mut less, mut cut, mut floor, mut by) = (Tokens(0), None, None, BTreeMap::new());
         for Decision { edit, .. } in own {
             match &edit.change {
-                Change::Cut { from } => cut = Some(*from),
+                Change::Cut { from, .. } => cut = Some(*from),
                 Change::Floor(it) => {
                     floor = Some(it.at);
                     less += edit.before - edit.after;

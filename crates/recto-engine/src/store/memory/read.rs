@@ -90,7 +90,11 @@ impl Tenancy {
                 let newest = all.into_iter().rev().filter(|row| row.kind == DecisionKind::Floor);
                 newest.take(*floors).collect()
             }
-            _ => all.into_iter().filter(|row| is_asked(row, which)).collect(),
+            _ => {
+                let newest_cut = all.iter().rev().find(|row| row.kind == DecisionKind::Cut).map(|row| row.ordinal);
+                let is_newest_cut = |row: &DecisionRow| Some(row.ordinal) == newest_cut;
+                all.into_iter().filter(|row| is_asked(row, which, is_newest_cut(row))).collect()
+            }
         };
         let ordinals: BTreeSet<u64> = chosen.iter().map(|row| row.ordinal).collect();
         chosen.extend(reverts.into_iter().filter(|revert| ordinals.contains(&revert.about)));
@@ -130,7 +134,7 @@ impl Tenancy {
     }
 }
 
-fn is_asked(row: &DecisionRow, which: &Decisions) -> bool {
+fn is_asked(row: &DecisionRow, which: &Decisions, is_newest_cut: bool) -> bool {
     match which {
         Decisions::Floors(_) | Decisions::After { .. } => true,
         Decisions::About(seqs) => seqs.contains(&Seq(row.about)),
@@ -138,7 +142,7 @@ fn is_asked(row: &DecisionRow, which: &Decisions) -> bool {
             DecisionKind::Entry => row.about >= from.0,
             DecisionKind::Expand => row.about >= from.0 || row.ordinal > *since,
             DecisionKind::Pin => true,
-            DecisionKind::Cut => row.turn >= *turn,
+            DecisionKind::Cut => row.turn >= *turn || is_newest_cut,
             DecisionKind::Floor | DecisionKind::Revert => false,
         },
     }

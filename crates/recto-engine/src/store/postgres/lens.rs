@@ -6,6 +6,7 @@ use super::pool::{Db, Statement};
 use super::value::{Value, maybe_text, number, shared, text, values, whole};
 use super::write::record_kind;
 use crate::error::Error;
+use crate::store::rows::remove_old_cuts;
 use crate::store::sqlite::found::{integer, name_key, place};
 use crate::store::sqlite::lens::{KINDS, kind_number};
 use crate::store::{
@@ -232,6 +233,8 @@ pub(super) async fn decisions(
                 asked.push(all(DecisionKind::Expand, integer(*since)));
                 let cuts = it.between(found, i64::MIN, values![kind(DecisionKind::Cut), *turn]);
                 asked.push(Statement::new(OF_KIND_SINCE, cuts));
+                let newest_cut = it.between(found, i64::MIN, values![kind(DecisionKind::Cut), 1_usize]);
+                asked.push(Statement::new(NEWEST_OF_KIND, newest_cut));
                 for of in [DecisionKind::Entry, DecisionKind::Expand] {
                     let values = it.between(found, i64::MIN, values![kind(of), from.0]);
                     asked.push(Statement::new(FROM_PLACE, values));
@@ -248,6 +251,9 @@ pub(super) async fn decisions(
         }
     }
     select(db, asked, &mut chosen).await?;
+    if let Decisions::Standing { turn, .. } = which {
+        remove_old_cuts(&mut chosen, *turn);
+    }
     let ordinals: Vec<i64> = chosen.keys().map(|ordinal| integer(*ordinal)).collect();
     if !ordinals.is_empty() {
         let revert = || values![vec![kind(DecisionKind::Revert)], ordinals.clone()];

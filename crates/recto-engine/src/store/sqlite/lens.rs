@@ -4,6 +4,7 @@ use super::db::Db;
 use super::fault;
 use super::found::{Found, NO_TEXT, blob, integer, name_key, place, put_text, shared, whole};
 use crate::error::Error;
+use crate::store::rows::remove_old_cuts;
 use crate::store::{
     DecisionKind, DecisionRow, Decisions, OpenCall, ROWS_MAX, ReaderName, ReaderRow, Record, RecordKind, TurnRow,
     Turns, Upto,
@@ -210,19 +211,21 @@ pub(super) fn decisions(
             }
         }
         Decisions::Standing { from, turn, since } => {
-            let (from, turn, since) = (integer(from.0), integer(*turn), integer(*since));
+            let (from, since) = (integer(from.0), integer(*since));
             for it in &stretches {
                 let (low, high) = it.ordinals;
                 let (pin, cut) = (kind_number(DecisionKind::Pin), kind_number(DecisionKind::Cut));
                 select(db, OF_KIND, params![it.r, low, high, pin], &mut chosen)?;
-                let first = first_of_turn(db, it, turn)?;
+                let first = first_of_turn(db, it, integer(*turn))?;
                 select(db, OF_KIND, params![it.r, low.max(first - 1), high, cut], &mut chosen)?;
+                select(db, NEWEST_OF_KIND, params![it.r, low, high, cut, 1], &mut chosen)?;
                 for kind in [DecisionKind::Entry, DecisionKind::Expand] {
                     select(db, FROM_PLACE, params![it.r, low, high, kind_number(kind), from], &mut chosen)?;
                 }
                 let expand = kind_number(DecisionKind::Expand);
                 select(db, OF_KIND, params![it.r, low.max(since), high, expand], &mut chosen)?;
             }
+            remove_old_cuts(&mut chosen, *turn);
         }
         Decisions::About(seqs) => {
             for (it, seq) in stretches.iter().flat_map(|it| seqs.iter().map(move |seq| (it, seq))) {
