@@ -168,7 +168,7 @@ fn event() -> impl Strategy<Value = Event> {
         1 => words().prop_map(Event::Orphan),
         1 => words().prop_map(Event::Edge),
         1 => (0usize..12).prop_map(|back| Event::Pin { back }),
-        1 => Just(Event::Revert),
+        2 => Just(Event::Revert),
         8 => (prop::option::weighted(0.3, words()), prop::bool::weighted(0.8))
             .prop_map(|(input, succeeds)| Event::Call { input, succeeds }),
     ]
@@ -178,10 +178,8 @@ fn expire() -> impl Strategy<Value = Step> {
     let action = || {
         prop_oneof![
             Just(ExpiryAction::Remove),
-            (1u32..60).prop_map(|chars| match chars % 4 {
-                0 => ExpiryAction::Summary { chars },
-                _ => ExpiryAction::FirstChars(chars),
-            }),
+            (1u32..60).prop_map(ExpiryAction::FirstChars),
+            (1u32..60).prop_map(|chars| ExpiryAction::Summary { chars }),
             (1u32..30, 0u32..30).prop_map(|(head, tail)| ExpiryAction::HeadTail { head, tail }),
         ]
     };

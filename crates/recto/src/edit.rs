@@ -147,6 +147,11 @@ impl Change {
         }
     }
 
+    /// Returns whether it hides or shortens something.
+    pub(crate) fn is_reduction(&self) -> bool {
+        matches!(self, Change::Hide(_) | Change::Omit(_) | Change::Replace { .. } | Change::Floor(_))
+    }
+
     /// Returns whether it makes a part say less.
     pub(crate) fn reduces(&self, part: PartAt) -> bool {
         match self {

@@ -207,8 +207,8 @@ impl Told<'_> {
             Some(seeded) => turn > seeded,
             None => at.0.checked_sub(1).map(Seq).is_some_and(|it| self.session.holds(it) && self.is_later(turn, it)),
         };
-        // One at the same place may name less of what lies below.
-        (is_later && Some(at) >= self.session.floor()).then_some(at)
+        // Also one at the same place or a lower one: it may name less of what lies below.
+        is_later.then_some(at)
     }
 
     /// Whether an item is shown as a message of which the provider was never sent some entry, though the session is past

@@ -176,6 +176,7 @@ impl<'a> Cached<'a> {
         &self,
         foreseen: impl FnOnce() -> Foreseen,
         at_most: impl FnOnce(&Foreseen) -> Option<Vec<Candidate>>,
+        was_reduced_now: impl FnOnce() -> bool,
         must_fit: bool,
     ) -> Moment {
         let (patience, reader) = (self.request.policy.patience, self.request.reader);
@@ -200,7 +201,7 @@ impl<'a> Cached<'a> {
             if self.is_cold {
                 return at(0, Some(Reason::CacheIsCold));
             }
-            if best.pays(patience) && !self.brakes(&best) {
+            if best.pays(patience) && !self.brakes(&best) && !was_reduced_now() {
                 // Nobody need propose what can't pay, and take it back.
                 return match at_most(&foreseen).is_none_or(|most| self.could_pay(&most)) {
                     true => at(best.from, Some(best.why())),

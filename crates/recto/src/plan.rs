@@ -111,7 +111,16 @@ fn when(cached: &Cached<'_>, view: &View<'_>, request: &Request<'_>, wager: Wage
         return cached.unpaid();
     }
     let at_most = |it: &Foreseen| if wager == Wager::Bounded { at_most(it, view, request) } else { None };
-    cached.moment(|| foreseen(view, request), at_most, must_fit)
+    cached.moment(|| foreseen(view, request), at_most, || was_reduced_now(view, request), must_fit)
+}
+
+/// Whether a plan for the same call has shortened or hidden something already. It leaves less behind a cut, so that one
+/// could pay now that did not before; but planning again on its own result plans nothing.
+fn was_reduced_now(view: &View<'_>, request: &Request<'_>) -> bool {
+    let reader = request.reader;
+    let newest_floor = reader.floors_back().find(|it| it.reverted.is_none());
+    let about_items = view.items().iter().flat_map(|item| item.seqs()).flat_map(|seq| reader.live(seq));
+    newest_floor.into_iter().chain(about_items).any(|it| it.turn == reader.turn() && it.edit.change.is_reduction())
 }
 
 fn plan_within<'a>(
