@@ -174,6 +174,25 @@ fn event() -> impl Strategy<Value = Event> {
     ]
 }
 
+/// A round as agents live it: the model calls tools, all results come, and the model is called again.
+fn round() -> impl Strategy<Value = Vec<Event>> {
+    let long_text = || "[a-z .\n]{200,900}".prop_map(|text| Words { text, has_secret: false });
+    let succeeds = prop::bool::weighted(0.9);
+    (words(), vec(words(), 1..4), long_text(), succeeds).prop_map(|(words, calls, result, succeeds)| {
+        vec![
+            Event::Step { words, calls, status: Status::Sent, trace: None },
+            Event::AllResults(result),
+            Event::Call { input: None, succeeds },
+        ]
+    })
+}
+
+/// Single events and whole rounds, in any order.
+fn events(length: usize) -> impl Strategy<Value = Vec<Event>> {
+    let piece = prop_oneof![6 => event().prop_map(|event| vec![event]), 1 => round()];
+    vec(piece, 1..length).prop_map(|pieces| pieces.concat())
+}
+
 fn expire() -> impl Strategy<Value = Step> {
     let action = || {
         prop_oneof![
@@ -328,7 +347,7 @@ pub fn story(length: usize) -> impl Strategy<Value = Story> {
     let window = prop_oneof![3 => 60u64..900, 2 => 1_500u64..6_000];
     let settings = (window, 0u64..30, 0u64..5, policy(), any::<bool>(), any::<bool>());
     let manner = prop_oneof![3 => Just(Manner::Plain), 1 => Just(Manner::Strict), 1 => Just(Manner::Anthropic)];
-    (settings, any::<bool>(), manner, vec(event(), 1..length)).prop_map(|(settings, has_fragments, manner, events)| {
+    (settings, any::<bool>(), manner, events(length)).prop_map(|(settings, has_fragments, manner, events)| {
         let (window, reserve, overhead, policy, remembers, takes_reasoning) = settings;
         let instructions = if reserve % 3 == 0 { Instructions::Replaced } else { Instructions::Kept };
         Story {
