@@ -20,7 +20,7 @@ const CASES_IN_BLOCKS: u32 = 1_000;
 const CASE_STORIES_MAX: u32 = 200;
 
 /// Lives through a story and checks every law after every call.
-fn live(story: &Story) -> Result<(), String> {
+pub(crate) fn live(story: &Story) -> Result<(), String> {
     let mut world = World::new(story).with_notes();
     let mut past: Vec<(Called, Vec<u8>)> = Vec::new();
     let mut sent: HashSet<Seq> = HashSet::new();

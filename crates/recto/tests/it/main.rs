@@ -53,6 +53,7 @@ mod recall;
 mod recalled;
 mod receipt;
 mod redact;
+mod regressions;
 mod repeats;
 mod responses;
 mod scenarios;

@@ -150,7 +150,8 @@ fn in_parts(world: &World, request: &Request<'_>, heads: &[(Option<Seq>, recto::
     panic!("something is missing after {ROUNDS_MAX} rounds");
 }
 
-fn check(story: &Story) -> Result<(), String> {
+/// Checks that every plan and page is the same from parts of log and reader as from the whole.
+pub(crate) fn check(story: &Story) -> Result<(), String> {
     let mut world = World::new(story).with_notes();
     let mut heads: Vec<(Option<Seq>, recto::Tokens)> = Vec::new();
     for event in &story.events {
