@@ -16,3 +16,4 @@ mod routes; // each route
 mod same; // the same as through the library
 mod tenants; // whose things are whose
 mod wrong; // what can't be taken
+mod sessions; // deltas for providers that remember

@@ -3,7 +3,7 @@
 use super::asked::{Asked, checked_name, json};
 use super::entries::{EntryGiven, said};
 use super::problem::Problem;
-use super::settings::{PolicyGiven, Settings, SettingsGiven};
+use super::settings::{PolicyGiven, Settings, SettingsGiven, remembering};
 use crate::beside::Beside;
 use crate::body;
 use crate::codes::Code;
@@ -273,6 +273,9 @@ impl CallGiven {
                 Err(Problem::bad("input: calls and results stand together in the log: append them"))
             }
             _ => Ok(call),
+        if call.session.is_some() {
+            call.target = remembering(&asked.setup.config, call.target)?;
+        }
         }
     }
 }
