@@ -8,6 +8,7 @@ mod at_once; // several ask at once
 mod erased; // what goes while somebody looks
 mod events; // what is told as it happens
 mod examples; // what the documentation shows
+mod facts; // what a client knows at a call
 mod fuzzed; // what nobody thought of
 mod mcp; // the tools of agents' programs
 mod paging; // long lists

@@ -9,6 +9,7 @@ use crate::body;
 use crate::codes::Code;
 use crate::failure::Failure;
 use axum::response::Response;
+use recto::block::Facts;
 use recto::digest::Digest;
 use recto::entry::{Part, Text};
 use recto::expiry::ExpiryOverride;
@@ -59,6 +60,8 @@ given! {
         /// Prompt pieces that go with this call.
         fragments: Option<Vec<FragmentGiven>>,
         /// The tools offered: definitions in any provider's form.
+        /// What the client knows at this call, for blocks to be made from.
+        facts: Option<Facts>,
         tools: Option<Vec<Box<RawValue>>>,
         /// The form that the answer must have, in any provider's form.
         format: Option<Box<RawValue>>,
@@ -266,6 +269,7 @@ impl CallGiven {
         call.run = self.run.map(Into::into);
         call.expiry = self.expiry;
         call.session = self.session.map(SessionGiven::read).transpose()?;
+        call.facts = self.facts;
         // Only a provider that remembers could hold the call that a result answers.
         let is_paired = |part: &Part| matches!(part, Part::Call(_) | Part::Result(_));
         match &call.input {

@@ -140,6 +140,8 @@ core_shapes! {
     recto::note::Want = "Want",
     recto::Policy = "Policy",
     recto::Target = "Target",
+    recto::mj::MessageExpirationOverride = "MessageExpirationOverride",
+    recto::block::Facts = "Facts",
     recto_engine::store::ForkPoint = "ForkPoint",
     recto_engine::engine::Turned = "Call",
     recto_engine::engine::Gone = "Gone",
