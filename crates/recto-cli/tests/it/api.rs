@@ -11,10 +11,11 @@ mod examples; // what the documentation shows
 mod facts; // what a client knows at a call
 mod fuzzed; // what nobody thought of
 mod mcp; // the tools of agents' programs
+mod member_junction; // its names for overrides and messages
 mod paging; // long lists
 mod repeated; // retries and conflicts
 mod routes; // each route
 mod same; // the same as through the library
+mod sessions; // deltas for providers that remember
 mod tenants; // whose things are whose
 mod wrong; // what can't be taken
-mod sessions; // deltas for providers that remember
