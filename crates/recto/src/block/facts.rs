@@ -14,10 +14,11 @@ use std::fmt;
 #[serde(deny_unknown_fields, default)]
 pub struct Facts {
     /// What time it is: when the words were said that are to be answered. Without it, what the log says of them counts.
-    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "time")]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "time", alias = "client_timestamp_utc")]
     pub now: Option<Millis>,
-    /// Where the human is: every time is told in this zone.
-    #[serde(skip_serializing_if = "is_usual")]
+    /// Where the human is: every time is told in this zone. JSON has a name, an offset like `+05:30`, or minutes as
+    /// [`Zone::js_minutes`] takes them.
+    #[serde(skip_serializing_if = "is_usual", alias = "client_timezone_offset")]
     pub zone: Zone,
     /// What is known of the human.
     #[serde(skip_serializing_if = "Map::is_empty")]

@@ -28,7 +28,8 @@ pub(crate) fn nexus(which: Nexus) -> Vec<Block> {
     let memory = SharedMemory {
         limit: 20,
         chars: if which == Nexus::Document { 500 } else { 1_000 },
-        merge: Merge::Run,
+        // The code writes a run id with every message; the document's messages may have none.
+        merge: if which == Nexus::Document { Merge::Exchange } else { Merge::Run },
         human: "Human".into(),
         model: "Nexus".into(),
         heading: "Recent conversation memory:".into(),

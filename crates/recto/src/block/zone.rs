@@ -10,6 +10,8 @@ use std::fmt;
 
 /// No place on earth is further from UTC, in minutes.
 const OFFSET_MINUTES_MAX: i64 = 26 * 60;
+/// The same in hours: a larger number is one of minutes.
+const OFFSET_HOURS_MAX: i64 = OFFSET_MINUTES_MAX / 60;
 /// The longest name of a zone.
 const NAME_BYTES_MAX: usize = 100;
 
@@ -69,9 +71,15 @@ impl Zone {
         number.and_then(Zone::js_minutes)
     }
 
-    /// Reads a name like `Europe/Berlin`, or an offset like `+05:30`; `UTC` and `Z` are the same.
+    /// Reads a name like `Europe/Berlin`, or an offset like `+05:30`; `UTC` and `Z` are the same. A plain number without
+    /// a plus sign that is too large for hours, such as `-480`, is an offset in minutes as
+    /// [`js_minutes`](Zone::js_minutes) takes it.
     pub fn parse(text: &str) -> Result<Zone, Error> {
-        let (sign, digits) = match text.trim() {
+        let text = text.trim();
+        if let Some(minutes) = js_offset(text) {
+            return Zone::js_minutes(minutes);
+        }
+        let (sign, digits) = match text {
             "Z" | "UTC" => return Ok(Zone::default()),
             text if text.starts_with('+') => (1, &text[1..]),
             text if text.starts_with('-') => (-1, &text[1..]),
@@ -117,6 +125,16 @@ impl Zone {
     }
 }
 
+/// Returns the minutes of a text that can only be an offset as JavaScript counts them. Small numbers with a sign are
+/// hours, and a leading zero, as in `-0800`, is a notation of hours and minutes that is not read.
+fn js_offset(text: &str) -> Option<i64> {
+    let plain = text.replace('\u{2212}', "-");
+    let digits = plain.strip_prefix('-').unwrap_or(&plain);
+    let is_number = digits == "0" || (digits.starts_with(|c: char| c.is_ascii_digit()) && !digits.starts_with('0'));
+    let minutes = plain.parse::<i64>().ok().filter(|_| is_number)?;
+    (minutes == 0 || minutes.abs() > OFFSET_HOURS_MAX).then_some(minutes)
+}
+
 /// The rules of a zone. They are compiled in, so that they are the same on every machine.
 fn rules(name: &str) -> Option<TimeZone> {
     TimeZoneDatabase::bundled().get(name).ok()
@@ -154,8 +172,30 @@ impl Serialize for Zone {
 
 impl<'de> Deserialize<'de> for Zone {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Zone, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        Zone::parse(&text).map_err(de::Error::custom)
+        deserializer.deserialize_any(ZoneVisitor)
+    }
+}
+
+/// Reads a zone from text, or from a number of minutes as JavaScript counts them.
+struct ZoneVisitor;
+
+impl de::Visitor<'_> for ZoneVisitor {
+    type Value = Zone;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a time zone like \"Europe/Berlin\" or \"+05:30\", or minutes like -480, west of UTC")
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Zone, E> {
+        Zone::parse(text).map_err(E::custom)
+    }
+
+    fn visit_i64<E: de::Error>(self, minutes: i64) -> Result<Zone, E> {
+        Zone::js_minutes(minutes).map_err(E::custom)
+    }
+
+    fn visit_u64<E: de::Error>(self, minutes: u64) -> Result<Zone, E> {
+        Zone::js_minutes(i64::try_from(minutes).unwrap_or(i64::MAX)).map_err(E::custom)
     }
 }
 
@@ -176,6 +216,30 @@ mod tests {
         check(Zone::js_minutes(-330).unwrap(), "2025-12-10T08:00:00Z", "2025-12-10 13:30:00+05:30");
         assert_eq!(Zone::js_text("\u{2212}480").unwrap(), Zone::js_text("-480").unwrap());
         assert!(Zone::js_minutes(i64::MIN).is_err() && Zone::js_text("eight").is_err());
+    }
+
+    /// S42: the same offsets in JSON, as a number or as text.
+    #[test]
+    fn s42_json_gives_an_offset_in_minutes_as_a_number_or_as_text() {
+        let read = |json: &str| serde_json::from_str::<Zone>(json).map_err(|error| error.to_string());
+        for (json, zone) in [
+            ("-480", "+08:00"),
+            ("\"-480\"", "+08:00"),
+            ("\"\u{2212}480\"", "+08:00"),
+            ("\" 300 \"", "-05:00"),
+            ("60", "-01:00"),
+            ("\"-60\"", "+01:00"),
+            ("0", "+00:00"),
+            ("\"0\"", "+00:00"),
+            ("\"-08\"", "-08:00"),
+            ("\"-8\"", "-08:00"),
+            ("\"+08\"", "+08:00"),
+        ] {
+            assert_eq!(read(json).unwrap().to_string(), zone, "{json}");
+        }
+        for wrong in ["5000", "-9223372036854775808", "18446744073709551615", "\"-0800\"", "\"8\"", "1.5", "true"] {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

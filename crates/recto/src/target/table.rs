@@ -130,6 +130,12 @@ impl Catalogue {
         self.resolve(name).map(|row| row.target(name, &self.as_of))
     }
 
+    /// Returns what the catalogue states about a model's memory; `None` where it states nothing, and a target is
+    /// stateless by default.
+    pub fn stated_memory(&self, name: &str) -> Option<Memory> {
+        self.resolve(name)?.memory
+    }
+
     /// Returns the profile or model that a model is like.
     pub fn like(&self, name: &str) -> Option<&str> {
         self.models.get(name)?.like.as_deref()

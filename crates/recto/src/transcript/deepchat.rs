@@ -1,11 +1,14 @@
-//! DeepChat's message records. The `content` of each is a string that holds JSON: a user's an object with `text`, an
-//! assistant's a list of blocks. What of it has no place in an entry is kept in `extra`, and counted in a note.
+//! DeepChat's message records. The `content` of each is a string that holds JSON: a user's an object with `text` and
+//! `files`, an assistant's a list of blocks. Blocks are text, tool calls with their responses, and images. A record with
+//! tool calls becomes several entries: a step with its calls, their results, and what the model said afterwards. What has
+//! no place in an entry is kept in `extra`, and counted in a note.
 
 use super::lines::counted;
 use super::{Conversation, bounded, malformed};
-use crate::entry::{Entry, Millis, Part, Role, Status, Text};
+use crate::entry::{Arguments, Call, Entry, Media, Millis, Part, Role, Status, Text, ToolResult};
 use crate::error::{Error, Place};
 use crate::wire::json::{Fields, Source, without_lone_surrogates};
+use crate::wire::media::{base64_of, is_address};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -75,7 +78,7 @@ fn read(source: &Source<'_>, list: Vec<&RawValue>) -> Result<Conversation, Error
     }
     Ok(Conversation {
         id: reading.session,
-        entries: records.into_iter().map(|(_, entry)| entry).collect(),
+        entries: records.into_iter().flat_map(|(_, entries)| entries).collect(),
         notes: reading.notes.told(),
         ..Conversation::default()
     })
@@ -88,8 +91,8 @@ struct Reading<'s, 't> {
 }
 
 impl<'t> Reading<'_, 't> {
-    /// Reads a record, and its place in the order.
-    fn record(&mut self, raw: &'t RawValue, at: usize) -> Result<(Option<i64>, Entry), Error> {
+    /// Reads the entries of a record, and its place in the order.
+    fn record(&mut self, raw: &'t RawValue, at: usize) -> Result<(Option<i64>, Vec<Entry>), Error> {
         let source = self.source;
         bounded(source, raw)?;
         let mut fields: Fields<'t> = source.read(raw, &format!("messages[{at}]"))?;
@@ -99,10 +102,10 @@ impl<'t> Reading<'_, 't> {
         };
         let role = role(source, field("role")?, at)?;
         let status = status(source, field("status")?, at)?;
-        let said = self.said(field("content")?, role, at)?;
+        let Said { steps, rest, error, kinds } = self.said(field("content")?, role, at)?;
         self.one_session(&fields, at)?;
         let mut entry = Entry::new(role, Vec::new());
-        (entry.parts, entry.status) = (text_part(said.text), status);
+        entry.status = status;
         entry.id = fields.remove("id").map(|raw| source.read(raw, "id")).transpose()?.flatten();
         entry.edge = take(&mut fields, ["isContextEdge", "is_context_edge"])
             .map(|raw| edge(source, raw, at))
@@ -115,7 +118,6 @@ impl<'t> Reading<'_, 't> {
                 (_, value) => drop(entry.extra.insert(name, value)),
             }
         }
-        let Said { rest, error, kinds, .. } = said;
         let is_told = error.is_some() && status == Status::Error;
         if status == Status::Error {
             let why = error.or_else(|| entry.extra.remove("error").and_then(reason));
@@ -124,7 +126,7 @@ impl<'t> Reading<'_, 't> {
         }
         self.notes.left_out(kinds.into_iter().filter(|kind| !(is_told && kind == "error")));
         entry.extra.extend(rest.map(|(name, value)| (name.to_string(), value)));
-        Ok((order.flatten(), entry))
+        Ok((order.flatten(), expanded(entry, steps)))
     }
 
     /// What a record says; what can't be read as the JSON it should be is taken as it stands.
@@ -141,7 +143,7 @@ impl<'t> Reading<'_, 't> {
             self.notes.unread += 1;
             self.notes.first_unread.get_or_insert_with(|| self.source.place(raw));
         }
-        Ok(said.unwrap_or_else(|| Said { text, ..Said::default() }))
+        Ok(said.unwrap_or_else(|| Said { steps: vec![Step::of_text(text)], ..Said::default() }))
     }
 
     /// Records of two sessions are no conversation.
@@ -160,7 +162,8 @@ impl<'t> Reading<'_, 't> {
 /// What a content says.
 #[derive(Default)]
 struct Said {
-    text: String,
+    /// At least one, in order.
+    steps: Vec<Step>,
     /// What else was in it, and where to keep it.
     rest: Option<(&'static str, Value)>,
     /// Why it was broken off.
@@ -169,27 +172,103 @@ struct Said {
     kinds: Vec<String>,
 }
 
-/// A user's content.
+/// One message with the calls at its end, and the results of these calls.
+#[derive(Default)]
+struct Step {
+    parts: Vec<Part>,
+    results: Vec<ToolResult>,
+}
+
+impl Step {
+    fn of_text(text: String) -> Step {
+        let parts = (!text.is_empty()).then(|| Part::text(text)).into_iter().collect();
+        Step { parts, results: Vec::new() }
+    }
+
+    fn has_calls(&self) -> bool {
+        self.parts.iter().any(|part| matches!(part, Part::Call(_)))
+    }
+
+    /// Adds a text; neighbouring texts are one.
+    fn push_text(&mut self, text: &str) {
+        match self.parts.last_mut() {
+            Some(Part::Text { text: before }) => *before = format!("{before}{text}").into(),
+            _ if text.is_empty() => {}
+            _ => self.parts.push(Part::text(text)),
+        }
+    }
+}
+
+/// Returns the entries of a record: those of its first step carry its id and its other fields.
+fn expanded(first: Entry, steps: Vec<Step>) -> Vec<Entry> {
+    let (status, at) = (first.status, first.at);
+    let mut entries: Vec<Entry> = Vec::with_capacity(1);
+    let mut first = Some(first);
+    for Step { parts, results } in steps {
+        let later = || Entry { status, at, ..Entry::new(Role::Assistant, Vec::new()) };
+        entries.push(Entry { parts: parts.into(), ..first.take().unwrap_or_else(later) });
+        entries.extend(results.into_iter().map(|it| Entry { at, ..Entry::new(Role::Tool, [Part::Result(it)]) }));
+    }
+    entries
+}
+
+/// A user's content: its text, and the images among its files.
 fn words(content: &str) -> Option<Said> {
     let mut fields: Map<String, Value> = serde_json::from_str(content).ok()?;
     let Value::String(text) = fields.remove("text")? else { return None };
+    let mut step = Step::of_text(text);
+    let mut kinds = Vec::new();
+    for file in fields.get_mut("files").and_then(Value::as_array_mut).into_iter().flatten() {
+        match file.as_object_mut().and_then(take_image_file) {
+            Some(media) => step.parts.push(Part::Image(media)),
+            None => kinds.push("file".to_string()),
+        }
+    }
     let rest = (!fields.is_empty()).then_some(("content", Value::Object(fields)));
-    Some(Said { text, rest, ..Said::default() })
+    Some(Said { steps: vec![step], rest, kinds, error: None })
 }
 
-/// An assistant's content: words and reasoning are one text, in order, with nothing between them.
+/// Takes the content out of a file that is an image; its other fields stay.
+fn take_image_file(file: &mut Map<String, Value>) -> Option<Media> {
+    let kind = ["mimeType", "type"].iter().find_map(|name| file.get(*name)?.as_str())?.to_string();
+    let url = image_url(file.get("content")?.as_str()?, &kind)?;
+    file.remove("content");
+    let name = file.get("name").and_then(Value::as_str).map(Into::into);
+    Some(Media { url, name, detail: None })
+}
+
+/// An assistant's content: text and reasoning are one text, in order, with nothing between them. What follows a tool call
+/// is a step of its own.
 fn blocks(content: &str) -> Option<Said> {
     let list: Vec<Map<String, Value>> = serde_json::from_str(content).ok()?;
-    let (mut said, mut others) = (Said::default(), Vec::new());
+    let (mut said, mut others) = (Said { steps: vec![Step::default()], ..Said::default() }, Vec::new());
     for block in list {
         let kind = block.get("type")?.as_str()?;
         let text = block.get("content").and_then(Value::as_str);
-        if let "content" | "reasoning_content" = kind {
-            said.text.push_str(text.unwrap_or_default());
-            continue;
-        }
-        if let ("error", Some(text)) = (kind, text) {
-            said.error = Some(text.to_string());
+        match kind {
+            "content" | "reasoning_content" => {
+                let text = text.unwrap_or_default();
+                if !text.is_empty() {
+                    said.open_step().push_text(text);
+                }
+                continue;
+            }
+            "tool_call" => {
+                if let Some((call, result)) = tool_call(&block) {
+                    let step = said.steps.last_mut().expect("there is always one");
+                    step.parts.push(Part::Call(call));
+                    step.results.extend(result);
+                    continue;
+                }
+            }
+            "image" => {
+                if let Some(media) = image(&block) {
+                    said.open_step().parts.push(Part::Image(media));
+                    continue;
+                }
+            }
+            "error" => said.error = text.map(String::from).or(said.error),
+            _ => {}
         }
         said.kinds.push(kind.to_string());
         others.push(Value::Object(block));
@@ -198,8 +277,56 @@ fn blocks(content: &str) -> Option<Said> {
     Some(said)
 }
 
-fn text_part(text: String) -> std::sync::Arc<[Part]> {
-    (!text.is_empty()).then(|| Part::text(text)).into_iter().collect()
+impl Said {
+    /// Returns the step that takes more text or images: a new one behind tool calls.
+    fn open_step(&mut self) -> &mut Step {
+        if self.steps.last().is_none_or(Step::has_calls) {
+            self.steps.push(Step::default());
+        }
+        self.steps.last_mut().expect("one was just added")
+    }
+}
+
+/// Reads a tool call and its response; `None` if it has no id or no name.
+fn tool_call(block: &Map<String, Value>) -> Option<(Call, Option<ToolResult>)> {
+    let fields = block.get("tool_call")?.as_object()?;
+    let named = |name: &str| fields.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
+    let (id, name) = (named("id")?, named("name")?);
+    let arguments = match fields.get("params") {
+        Some(Value::Object(params)) => Arguments::Object(Value::Object(params.clone()).to_string().into()),
+        _ => Arguments::String(named("params").unwrap_or("{}").into()),
+    };
+    let call = Call { id: id.into(), name: name.into(), arguments };
+    let response = match fields.get("response") {
+        None | Some(Value::Null) => None,
+        Some(Value::String(text)) => Some(text.clone()),
+        Some(other) => Some(other.to_string()),
+    };
+    let is_error = block.get("status").and_then(Value::as_str) == Some("error");
+    let result = response.map(|text| ToolResult { is_error, ..ToolResult::text(id, text) });
+    Some((call, result))
+}
+
+/// Reads an image; `None` if the record does not hold its data or address.
+fn image(block: &Map<String, Value>) -> Option<Media> {
+    let data = block.get("image_data").and_then(Value::as_object);
+    let of = |name: &str| data.and_then(|data| data.get(name)).and_then(Value::as_str);
+    let content = || block.get("content").and_then(Value::as_str);
+    let url = image_url(of("data").or_else(content)?, of("mimeType").unwrap_or_default())?;
+    Some(Media { url, name: None, detail: None })
+}
+
+/// Returns the address of an image that is given as an address, a `data:` URL, or in base64 with its media type.
+fn image_url(data: &str, kind: &str) -> Option<Text> {
+    let is_base64 = |byte: u8| byte.is_ascii_alphanumeric() || b"+/=".contains(&byte);
+    if base64_of(data).is_some_and(|(kind, _)| kind.starts_with("image/")) {
+        Some(data.into())
+    } else if is_address(data) {
+        (kind.is_empty() || kind.contains("image")).then(|| data.into())
+    } else {
+        let is_data = kind.starts_with("image/") && !data.is_empty() && data.bytes().all(is_base64);
+        is_data.then(|| format!("data:{kind};base64,{data}").into())
+    }
 }
 
 fn take<'t>(fields: &mut Fields<'t>, names: [&str; 2]) -> Option<&'t RawValue> {

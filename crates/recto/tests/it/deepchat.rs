@@ -2,7 +2,7 @@
 
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
-use recto::entry::{Millis, Status};
+use recto::entry::{Media, Millis, Status};
 use recto::error::Place;
 use recto::transcript::{Conversation, RECORD_BYTES_MAX, read};
 use recto::{Entry, Part, Policy, Reader, Request, Role, Target, Tokenizer, compile_once};
@@ -101,6 +101,79 @@ fn words_and_reasoning_are_one_text_in_order_with_nothing_between() {
     assert_eq!(found.notes, ["3 blocks not shown: 1 image, 2 tool_call"]);
     let kept = found.entries[0].extra["blocks"].as_array().unwrap();
     assert_eq!(kept.iter().map(|it| &it["type"]).collect::<Vec<_>>(), ["tool_call", "image", "tool_call"]);
+}
+
+/// Design point D15: a record with tool calls is a step with its calls, their results, and what was said afterwards.
+#[test]
+fn d15_tool_call_blocks_are_calls_with_their_results() {
+    let tool = |id: &str, more: Value| json!({"type": "tool_call", "status": "success", "tool_call": more, "id": id});
+    let blocks = json!([
+        {"type": "reasoning_content", "content": "Hm. "},
+        {"type": "content", "content": "Let me look."},
+        tool("b1", json!({"id": "c1", "name": "read", "params": "{\"path\": \"a.txt\"}", "response": "alpha"})),
+        tool("b2", json!({"id": "c2", "name": "list", "params": "", "response": ""})),
+        {"type": "content", "content": "It says "},
+        {"type": "content", "content": "alpha."},
+        {"type": "tool_call", "status": "error", "tool_call": {"id": "c3", "name": "run", "params": {"n": 1}, "response": "no"}},
+        {"type": "tool_call", "status": "loading", "tool_call": {"id": "c4", "name": "run", "params": "{}"}},
+    ]);
+    let answer = with(assistant(blocks), json!({"id": "m2", "createdAt": 5, "orderSeq": 2}));
+    let next = with(user("Thanks"), json!({"orderSeq": 3}));
+    let found = only(&json!([next, with(user("Read a.txt"), json!({"orderSeq": 1})), answer]).to_string());
+    assert!(found.notes.is_empty(), "{:?}", found.notes);
+    let roles: Vec<Role> = found.entries.iter().map(|entry| entry.role).collect();
+    use Role::{Assistant, Tool, User};
+    assert_eq!(roles, [User, Assistant, Tool, Tool, Assistant, Tool, User]);
+    let named: Vec<Option<&str>> = found.entries.iter().map(|it| it.id.as_ref().map(|id| id.as_str())).collect();
+    assert_eq!(named, [None, Some("m2"), None, None, None, None, None]);
+    assert!(found.entries[1..6].iter().all(|entry| entry.at == Some(Millis(5))));
+    let log = found.into_log(Tokenizer::Chars4).unwrap();
+    let (reader, policy, target) = (Reader::new("main"), Policy::deepchat_v1(), Target::eval());
+    let compiled = compile_once(&Request::new(&log, &reader, &policy, &target)).unwrap();
+    let sent: Value = serde_json::from_slice(&recto::wire::openai_chat::encode_messages(&compiled.page)).unwrap();
+    let call = |id: &str, name: &str, arguments: &str| json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}});
+    let (read, list) = (call("c1", "read", "{\"path\": \"a.txt\"}"), call("c2", "list", "{}"));
+    let expected = json!([
+        {"role": "user", "content": "Read a.txt"},
+        {"role": "assistant", "content": "Hm. Let me look.", "tool_calls": [read, list]},
+        {"role": "tool", "tool_call_id": "c1", "content": "alpha"},
+        {"role": "tool", "tool_call_id": "c2", "content": ""},
+    ]);
+    assert_eq!(sent.as_array().unwrap()[..4], expected.as_array().unwrap()[..]);
+    assert_eq!(sent[4]["content"], "It says alpha.");
+    assert_eq!(sent[4]["tool_calls"], json!([call("c3", "run", "{\"n\":1}"), call("c4", "run", "{}")]));
+    assert_eq!((&sent[5]["tool_call_id"], &sent[6]["tool_call_id"]), (&json!("c3"), &json!("c4")));
+    assert_eq!(sent[7], json!({"role": "user", "content": "Thanks"}));
+}
+
+/// Design point D18: images of both sides are read where the record holds them; others are counted.
+#[test]
+fn d18_images_are_read() {
+    let data = "data:image/png;base64,iVBORw0KGgo=";
+    let image = |url: &str, name: Option<&str>| {
+        Part::Image(Media { url: url.into(), name: name.map(Into::into), detail: None })
+    };
+    let files = json!([
+        {"name": "a.png", "mimeType": "image/png", "path": "/a.png", "content": data},
+        {"name": "b.txt", "mimeType": "text/plain", "path": "/b.txt", "content": "words"},
+    ]);
+    let asked = record("user", "sent", &json!({"text": "What is this?", "files": files}).to_string());
+    let blocks = json!([
+        {"type": "content", "content": "This:"},
+        {"type": "image", "image_data": {"data": "iVBORw0KGgo=", "mimeType": "image/png"}},
+        {"type": "image", "image_data": {"data": "https://example.com/a.png", "mimeType": "deepchat/image-url"}},
+        {"type": "image", "image_data": {"data": "imgcache://a.png", "mimeType": "deepchat/image-url"}},
+        {"type": "content", "content": "Done."},
+    ]);
+    let found = only(&json!([asked, assistant(blocks)]).to_string());
+    assert_eq!(*found.entries[0].parts, [Part::text("What is this?"), image(data, Some("a.png"))]);
+    let kept = &found.entries[0].extra["content"]["files"];
+    assert_eq!(kept[0], json!({"name": "a.png", "mimeType": "image/png", "path": "/a.png"}));
+    assert_eq!(kept[1]["content"], "words");
+    let shown = [Part::text("This:"), image(data, None), image("https://example.com/a.png", None), Part::text("Done.")];
+    assert_eq!(*found.entries[1].parts, shown);
+    assert_eq!(found.entries[1].extra["blocks"][0]["image_data"]["data"], "imgcache://a.png");
+    assert_eq!(found.notes, ["2 blocks not shown: 1 file, 1 image"]);
 }
 
 #[test]

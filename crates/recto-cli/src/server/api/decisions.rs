@@ -8,7 +8,7 @@ use crate::codes::Code;
 use axum::response::Response;
 use recto::edit::{Decision, Handle};
 use recto::entry::Text;
-use recto::expand::{Ask, Range};
+use recto::expand::{Ask, Range, What};
 use recto::wire::Wire;
 use recto::{Seq, Span, Tokens};
 use recto_engine::{ConversationId, Give, ReaderName, Store};
@@ -99,7 +99,9 @@ given! {
     /// What is asked back.
     struct ExpandGiven {
         /// Its handle, such as `m42` or `m42.1`.
-        handle: String,
+        handle: Option<String>,
+        /// Instead of a handle: the index of its message on the page of the newest call, from 0.
+        message_index as "messageIndex": Option<usize>,
         /// Only these lines, from 1, both ends included.
         lines: Option<[usize; 2]>,
         /// Only these items of a JSON array, from 0, both ends included.
@@ -206,8 +208,15 @@ pub(super) async fn expanded<S: Store>(asked: &Asked<S>, given: &ExpandGiven) ->
 
 impl ExpandGiven {
     fn ask(&self) -> Result<Ask, Problem> {
-        let no_handle = || Problem::bad(format!("handle: {:?} is none; one is such as m42 or m42.1", self.handle));
-        let handle = Handle::parse(&self.handle).ok_or_else(no_handle)?;
+        let what = match (&self.handle, self.message_index) {
+            (Some(handle), None) => {
+                let no_handle = || Problem::bad(format!("handle: {handle:?} is none; one is such as m42 or m42.1"));
+                What::Handle(Handle::parse(handle).ok_or_else(no_handle)?)
+            }
+            (None, Some(index)) => What::Index(index),
+            (Some(_), Some(_)) => return Err(Problem::bad("only one of `handle` and `messageIndex`")),
+            (None, None) => return Err(Problem::bad("no message is named: give its `handle` or its `messageIndex`")),
+        };
         let range = match (self.lines, self.items, &self.search) {
             (None, None, None) => Range::Whole,
             (Some([first, last]), None, None) => Range::Lines(first..=last),
@@ -215,10 +224,6 @@ impl ExpandGiven {
             (None, None, Some(text)) => Range::Search(text.clone()),
             _ => return Err(Problem::bad("only one of `lines`, `items` and `search`")),
         };
-        let ask = Ask::whole(handle).only(range);
-        Ok(match &self.reason {
-            Some(reason) => ask.because(reason.as_str()),
-            None => ask,
-        })
+        Ok(Ask { what, range, reason: self.reason.as_deref().map(Into::into), calls: None })
     }
 }

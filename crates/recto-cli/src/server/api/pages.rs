@@ -3,16 +3,18 @@
 use super::asked::{Asked, checked_name, json};
 use super::entries::{EntryGiven, said};
 use super::problem::Problem;
-use super::settings::{PolicyGiven, Settings, SettingsGiven};
+use super::settings::{PolicyGiven, Settings, SettingsGiven, remembering};
 use crate::beside::Beside;
 use crate::body;
 use crate::codes::Code;
 use crate::failure::Failure;
 use axum::response::Response;
+use recto::block::Facts;
 use recto::digest::Digest;
 use recto::entry::{Part, Text};
 use recto::expiry::ExpiryOverride;
 use recto::fragment::{Fragment, Fragments, Lifecycle, Placement, Priority, Trust};
+use recto::mj::MessageExpirationOverride;
 use recto::page::{LATE_SYSTEM, Mark, Message, Mode, Page};
 use recto::receipt::{Receipt, Ticket};
 use recto::wire::{Usage, Wire};
@@ -58,6 +60,8 @@ given! {
         input: Option<EntryGiven>,
         /// Prompt pieces that go with this call.
         fragments: Option<Vec<FragmentGiven>>,
+        /// What the client knows at this call, for blocks to be made from.
+        facts: Option<Facts>,
         /// The tools offered: definitions in any provider's form.
         tools: Option<Vec<Box<RawValue>>>,
         /// The form that the answer must have, in any provider's form.
@@ -66,7 +70,9 @@ given! {
         run: Option<String>,
         /// What holds for this run instead of what was configured about expiry.
         expiry: Option<ExpiryOverride>,
-        /// The provider that remembers, if one does.
+        /// The same under MemberJunction's names.
+        message_expiration_override as "messageExpirationOverride": Option<MessageExpirationOverride>,
+        /// The session of a provider that remembers: the page holds only what it was not sent yet.
         session: Option<SessionGiven>,
         /// How the body is told.
         body_as: Option<BodyAs>,
@@ -263,9 +269,13 @@ impl CallGiven {
             call.format = Some(format.get().into());
         }
         call.input = self.input.map(EntryGiven::read).transpose()?;
+        call.facts = self.facts;
         call.run = self.run.map(Into::into);
-        call.expiry = self.expiry;
+        call.expiry = expiry_override(self.expiry, self.message_expiration_override)?;
         call.session = self.session.map(SessionGiven::read).transpose()?;
+        if call.session.is_some() {
+            call.target = remembering(&asked.setup.config, call.target)?;
+        }
         // Only a provider that remembers could hold the call that a result answers.
         let is_paired = |part: &Part| matches!(part, Part::Call(_) | Part::Result(_));
         match &call.input {
@@ -274,6 +284,21 @@ impl CallGiven {
             }
             _ => Ok(call),
         }
+    }
+}
+
+/// Returns the one override of a call, whichever names it has.
+fn expiry_override(
+    own: Option<ExpiryOverride>,
+    of_member_junction: Option<MessageExpirationOverride>,
+) -> Result<Option<ExpiryOverride>, Problem> {
+    match (own, of_member_junction) {
+        (Some(_), Some(_)) => Err(Problem::bad("only one of `expiry` and `messageExpirationOverride`")),
+        (None, Some(given)) => given.to_override().map(Some).map_err(|error| {
+            let problem = Problem::bad(format!("messageExpirationOverride: {error}"));
+            error.hint().into_iter().fold(problem, Problem::hinting)
+        }),
+        (own, None) => Ok(own),
     }
 }
 

@@ -5,6 +5,7 @@ use super::problem::Problem;
 use super::shape::{Shape, Shapes};
 use crate::config::{Config, Origin, Set};
 use crate::settings::{self, MODEL, POLICY};
+use recto::target::{Instructions, Memory};
 use recto::wire::Wire;
 use recto::{Policy, Target, Tokens};
 use recto_engine::Store;
@@ -61,7 +62,10 @@ impl SettingsGiven<'_> {
     /// Returns what holds where what is not given is as it was.
     pub(super) fn over<S: Store>(&self, asked: &Asked<S>, was: Settings) -> Result<Settings, Problem> {
         let target = match self.model {
-            Some(model) => target(&asked.setup.config, checked_name("model", model)?)?,
+            Some(model) => {
+                let other = target(&asked.setup.config, checked_name("model", model)?)?;
+                if was.target.memory == Memory::Session { remembering(&asked.setup.config, other)? } else { other }
+            }
             None => was.target,
         };
         let policy = match self.policy {
@@ -129,6 +133,25 @@ pub(super) fn model(config: &Config) -> &str {
 fn target(config: &Config, model: &str) -> Result<Target, Problem> {
     let name = Set { value: model.to_string(), origin: Origin::Default };
     Ok(settings::target(&name, config)?.target)
+}
+
+/// Returns a target of a call that names a session: one that remembers what it was sent.
+///
+/// # Errors
+///
+/// If the configuration states that the model is stateless.
+pub(super) fn remembering(config: &Config, target: Target) -> Result<Target, Problem> {
+    match config.models.catalogue().stated_memory(&target.name) {
+        Some(Memory::Session) => Ok(target),
+        None => Ok(target.remembering(Instructions::Kept)),
+        Some(Memory::Stateless) => {
+            let name = &*target.name;
+            let detail = format!("session: the configuration says that model {name:?} is stateless");
+            let hint =
+                format!("leave `session` out, or set memory = \"session\" under [models.{name:?}] in recto.toml");
+            Err(Problem::bad(detail).hinting(hint))
+        }
+    }
 }
 
 fn shaped(target: Target, wire: Option<Wire>, window: Option<Tokens>) -> Target {

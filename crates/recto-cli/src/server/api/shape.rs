@@ -21,18 +21,18 @@ pub(super) trait Shape {
     fn shape(shapes: &mut Shapes) -> Value;
 }
 
-/// Makes a type that is read from a request.
+/// Makes a type that is read from a request. A field that JSON spells otherwise is written `field as "itsName": Type`.
 macro_rules! given {
     ($(#[doc = $doc:literal])+ struct $name:ident {
-        $($(#[doc = $about:literal])+ $(#[serde($($attribute:tt)+)])? $field:ident: $type:ty,)*
+        $($(#[doc = $about:literal])+ $(#[serde($($attribute:tt)+)])? $field:ident $(as $spelled:literal)?: $type:ty,)*
     }) => {
         $(#[doc = $doc])+
         #[derive(Debug, serde::Deserialize)]
         #[serde(deny_unknown_fields)]
         pub(super) struct $name {
-            $($(#[doc = $about])+ $(#[serde($($attribute)+)])? pub(super) $field: $type,)*
+            $($(#[doc = $about])+ $(#[serde($($attribute)+)])? $(#[serde(rename = $spelled)])? pub(super) $field: $type,)*
         }
-        described!($name, [$($doc),+], required_where_not_optional, $($field: $type = [$($about),+],)*);
+        described!($name, [$($doc),+], required_where_not_optional, $($field $(as $spelled)?: $type = [$($about),+],)*);
     };
 }
 
@@ -50,8 +50,18 @@ macro_rules! told {
     };
 }
 
+/// Returns the name of a field as JSON has it.
+macro_rules! spelling {
+    ($field:ident) => {
+        stringify!($field)
+    };
+    ($field:ident $spelled:literal) => {
+        $spelled
+    };
+}
+
 macro_rules! described {
-    ($name:ident, [$($doc:literal),+], $required:ident, $($field:ident: $type:ty = [$($about:literal),+],)*) => {
+    ($name:ident, [$($doc:literal),+], $required:ident, $($field:ident $(as $spelled:literal)?: $type:ty = [$($about:literal),+],)*) => {
         impl $crate::server::api::shape::Shape for $name {
             fn shape(shapes: &mut $crate::server::api::shape::Shapes) -> serde_json::Value {
                 let name = stringify!($name);
@@ -59,7 +69,7 @@ macro_rules! described {
                     // A type that holds itself finds its name taken.
                     shapes.insert(name, serde_json::Value::Null);
                     let fields = vec![$((
-                        stringify!($field),
+                        spelling!($field $($spelled)?),
                         <$type as $crate::server::api::shape::Shape>::shape(shapes),
                         concat!($($about),+).trim(),
                     ),)*];
@@ -130,6 +140,8 @@ core_shapes! {
     recto::fragment::Trust = "Trust",
     recto::fragment::Priority = "Priority",
     recto::expiry::ExpiryOverride = "ExpiryOverride",
+    recto::mj::MessageExpirationOverride = "MessageExpirationOverride",
+    recto::block::Facts = "Facts",
     recto::receipt::Receipt = "Receipt",
     recto::receipt::Ticket = "Ticket",
     recto::receipt::Overflow = "Overflow",

@@ -352,7 +352,8 @@ impl<S: Store> Asker<S> {
         let ExpandAsked { conversation, handle, lines, items, search, reader } = given;
         let asked = self.about(&conversation, reader.as_deref());
         let given = ExpandGiven {
-            handle,
+            handle: Some(handle),
+            message_index: None,
             lines,
             items,
             search,

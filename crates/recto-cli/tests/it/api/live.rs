@@ -53,6 +53,9 @@ impl Place {
     pub(super) fn command(&self, args: &[&str]) -> Command {
         let mut command = command(args);
         command.env("RECTO_STORE", self.folder.at("kept.db")).current_dir(&self.folder.path);
+        if self.folder.names().contains(&"recto.toml".to_string()) {
+            command.env("RECTO_CONFIG", self.folder.at("recto.toml"));
+        }
         command
     }
 
