@@ -132,34 +132,6 @@ fn instructions_behind_a_block_of_the_user_stay_within_the_budget() {
     }
 }
 
-/// A part of a reader that held no cut before its floor did not know what the cuts had cost.
-#[test]
-fn the_money_saved_so_far_is_the_same_from_a_part_of_the_reader() {
-    let fit = FitWindow {
-        trigger_percent: 20,
-        target_percent: 0,
-        minimum: Tokens(0),
-        keep_first_request: true,
-        grain: Grain::Exchange,
-    };
-    let mut policy = policy([fit.into()]);
-    (policy.apply, policy.patience) = (Apply::WhenItPays, patience(0, None));
-    // Whether a cut is made before the last calls depends on the window.
-    for window in 60..200 {
-        let mut events = vec![
-            step(text(" "), vec![long(20)]),
-            Event::Say { words: long(85), thought: None, status: recto::entry::Status::Sent },
-            Event::User(long(40)),
-            call(),
-            Event::AllResults(long(60)),
-        ];
-        events.extend((0..7).map(|_| call()));
-        events.extend([step(text("a"), vec![long(80)]), Event::User(long(49)), call()]);
-        let story = Story { overhead: 1, remembers: true, ..story(window, policy.clone(), events) };
-        crate::partial::check(&story).unwrap_or_else(|what| panic!("window {window}: {what}"));
-    }
-}
-
 /// A floor among what the cache does not hold left so little behind a cut that planning again made one.
 #[test]
 fn planning_again_makes_no_cut_that_the_first_plan_made_worthwhile() {
