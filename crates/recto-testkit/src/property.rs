@@ -9,6 +9,8 @@
 //! | `RECTO_CASES=10` | ten times as many cases |
 //! | `RECTO_LONG=1` | the same as `RECTO_SEEDS=100` |
 
+#![expect(clippy::panic, reason = "a failed property fails its test")]
+
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
 use std::fmt::{Debug, Display};
