@@ -3,6 +3,7 @@
 use recto::block::Kind;
 use recto::digest::Digest;
 use recto::edit::{Change, Reason};
+use recto::log::Counted;
 use recto::page::{Mode, Page};
 use recto::policy::Sections;
 use recto::target::{LateSystem, Memory};
@@ -19,8 +20,42 @@ const CASES_IN_BLOCKS: u32 = 1_000;
 /// Every case occurs in at least one of so many stories.
 const CASE_STORIES_MAX: u32 = 200;
 
-/// Lives through a story and checks every law after every call.
+/// A deliberate fault in what the laws check: a law that can't fail proves nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fault {
+    None,
+    /// The result of a call is not in the body.
+    ResultLost,
+    /// An entry has no row on the receipt.
+    FateLost,
+    /// The ledger reserves more than the window has.
+    OverBudget,
+    /// The call writes to the log.
+    LogWritten,
+    /// The same request compiles to another page.
+    PageVaries,
+    /// A delta repeats what the page before has sent.
+    SentTwice,
+    /// A system message is not on the page.
+    InstructionsLost,
+    /// The input is not on the page.
+    InputLost,
+    /// The edits of a plan are not recorded.
+    PlanForgotten,
+    /// A past page is compiled with the decisions of today.
+    PastForgotten,
+    /// A decision that changes the beginning of the page counts as none.
+    PrefixChanged,
+    /// The plan promises another cost than the page has.
+    PromiseBroken,
+}
+
+/// Checks every law after every call of a story.
 pub(crate) fn live(story: &Story) -> Result<(), String> {
+    live_with(story, Fault::None)
+}
+
+fn live_with(story: &Story, fault: Fault) -> Result<(), String> {
     let mut world = World::new(story).with_notes();
     let mut past: Vec<(Called, Vec<u8>)> = Vec::new();
     let mut sent: HashSet<Seq> = HashSet::new();
@@ -37,23 +72,34 @@ pub(crate) fn live(story: &Story) -> Result<(), String> {
             continue;
         };
         let before = digest(&world.log);
-        let called = world.call(input.as_ref());
+        let mut called = world.call(input.as_ref());
+        if fault == Fault::LogWritten {
+            world.log.append(recto::Entry::user("more")).map_err(|error| error.to_string())?;
+        }
         (before == digest(&world.log)).then_some(()).ok_or("(d) the log has changed")?;
-        let idle = plan(&world.request(called.input.as_ref())).map_err(|error| error.to_string())?;
+        let mut idle = plan(&world.request(called.input.as_ref())).map_err(|error| error.to_string())?;
+        if fault == Fault::PlanForgotten {
+            idle.edits.clone_from(&called.plan.edits);
+        }
         if !idle.edits.is_empty() {
             return Err(format!("(i) planning again plans {:?} after {:?}", idle.edits, called.plan.edits));
         }
         was_decided |= called.plan.edits.iter().any(|edit| !matches!(edit.change, Change::Settle { .. }));
+        was_decided &= fault != Fault::PrefixChanged;
+        spoil(&mut called, fault);
         let Ok(compiled) = &called.compiled else {
             overflow(&called)?;
             continue;
         };
         let body = wire::openai_chat::encode(&compiled.page, &world.target);
-        one_page(&world, &called, &body)?;
+        one_page(&world, &called, &body, fault)?;
         if let Some(previous) = acknowledged.as_ref().filter(|_| is_steady && !was_decided) {
             stable_prefix(previous, &history(&called))?;
         }
         if *succeeds {
+            if fault == Fault::SentTwice {
+                sent.extend(compiled.page.messages.iter().filter_map(|message| message.seq));
+            }
             at_most_once(&compiled.page, &mut sent)?;
             if world.target.memory == Memory::Stateless {
                 acknowledged = Some(history(&called));
@@ -65,7 +111,13 @@ pub(crate) fn live(story: &Story) -> Result<(), String> {
     }
     for (called, body) in &past {
         let ticket = &called.compiled.as_ref().map_err(|error| error.to_string())?.receipt.ticket;
-        let again = world.again(called, ticket);
+        let again = match fault {
+            Fault::PastForgotten => match recto::compile(&world.request(called.input.as_ref())) {
+                Ok(today) => today,
+                Err(_) => continue,
+            },
+            _ => world.again(called, ticket),
+        };
         if wire::openai_chat::encode(&again.page, &world.target) != *body || again.receipt.ticket != *ticket {
             return Err(format!("(j) turn {} compiles to another page now", ticket.turn.0));
         }
@@ -74,12 +126,17 @@ pub(crate) fn live(story: &Story) -> Result<(), String> {
 }
 
 /// The laws that one compiled page must keep.
-fn one_page(world: &World, called: &Called, body: &[u8]) -> Result<(), String> {
+fn one_page(world: &World, called: &Called, body: &[u8], fault: Fault) -> Result<(), String> {
     let compiled = called.compiled.as_ref().map_err(|error| error.to_string())?;
     let (page, receipt) = (&compiled.page, &compiled.receipt);
     let json: Value = serde_json::from_slice(body).map_err(|error| error.to_string())?;
-    let messages = json["messages"].as_array().ok_or("no messages")?;
-    check::pairs(messages, page.mode != Mode::Full).map_err(|what| format!("(a) {what}"))?;
+    let mut messages = json["messages"].as_array().ok_or("no messages")?.clone();
+    if fault == Fault::ResultLost
+        && let Some(at) = messages.iter().position(|message| message["role"] == "tool")
+    {
+        messages.remove(at);
+    }
+    check::pairs(&messages, page.mode != Mode::Full).map_err(|what| format!("(a) {what}"))?;
     if page.mode == Mode::Full && !messages.is_empty() {
         let violations = wire::openai_chat::validate(body);
         (violations.is_empty())
@@ -89,11 +146,29 @@ fn one_page(world: &World, called: &Called, body: &[u8]) -> Result<(), String> {
     check::fates(&receipt.fates, &world.log).map_err(|what| format!("(b) {what}"))?;
     let cost: u64 = page.messages.iter().map(|message| message.cost.0).sum();
     check::budget(receipt, cost).map_err(|what| format!("(c) {what}"))?;
-    let again = recto::compile(&world.request(called.input.as_ref())).map_err(|error| error.to_string())?;
+    let mut again = recto::compile(&world.request(called.input.as_ref())).map_err(|error| error.to_string())?;
+    again.page.messages.truncate(if fault == Fault::PageVaries { 1 } else { usize::MAX });
     (again == *compiled).then_some(()).ok_or("(e) the same request gives another page")?;
-    as_planned(world, called)?;
+    let promise = if fault == Fault::PromiseBroken { recto::Tokens(1) } else { recto::Tokens(0) };
+    as_planned(world, called, promise)?;
     no_secret(world, called, body)?;
-    present(world, called, messages)
+    let mut page = page.clone();
+    match fault {
+        Fault::InputLost => drop(page.messages.pop()),
+        Fault::InstructionsLost => page.messages.retain(|message| message.role != Role::System),
+        _ => {}
+    }
+    present(world, called.input.as_ref(), &page, &messages)
+}
+
+/// Puts a fault into what a call has compiled or planned.
+fn spoil(called: &mut Called, fault: Fault) {
+    let Ok(compiled) = &mut called.compiled else { return };
+    match fault {
+        Fault::FateLost => drop(compiled.receipt.fates.pop()),
+        Fault::OverBudget => compiled.receipt.ledger.reserve_out = recto::Tokens(u64::from(u32::MAX)),
+        _ => {}
+    }
 }
 
 /// (c) What does not fit says by how much.
@@ -116,7 +191,7 @@ fn overflow(called: &Called) -> Result<(), String> {
 
 /// The page costs what the plan said it would. Where instructions are marked as such behind other words, those that
 /// come to stand at the beginning need no mark any more, and cost less.
-fn as_planned(world: &World, called: &Called) -> Result<(), String> {
+fn as_planned(world: &World, called: &Called, less_promised: recto::Tokens) -> Result<(), String> {
     let page = &called.compiled.as_ref().map_err(|error| error.to_string())?.page;
     let floor = called.plan.edits.iter().rev().find(|edit| matches!(edit.change, Change::Floor(_)));
     let history = page.messages.iter().filter(|message| message.seq.is_some());
@@ -126,7 +201,7 @@ fn as_planned(world: &World, called: &Called) -> Result<(), String> {
         LateSystem::ToUser => cost <= promised,
     };
     match floor.filter(|_| page.mode == Mode::Full && world.policy.blocks.is_empty()) {
-        Some(floor) if !is_kept(floor.after) => {
+        Some(floor) if !is_kept(floor.after - less_promised) => {
             Err(format!("the plan promised {}, the page costs {cost}", floor.after))
         }
         _ => Ok(()),
@@ -160,13 +235,11 @@ fn no_secret(world: &World, called: &Called, body: &[u8]) -> Result<(), String> 
 }
 
 /// (h) All instructions and the input stand on the page, the input last.
-fn present(world: &World, called: &Called, messages: &[Value]) -> Result<(), String> {
-    let page = &called.compiled.as_ref().map_err(|error| error.to_string())?.page;
+fn present(world: &World, input: Option<&Counted>, page: &Page, messages: &[Value]) -> Result<(), String> {
     let is_wordless = |part: &recto::Part| matches!(part, recto::Part::Text { text } if text.trim().is_empty());
-    let is_plain =
-        |input: &&recto::log::Counted| world.target.wire != Wire::Anthropic || !input.shown().iter().any(is_wordless);
+    let is_plain = |input: &&Counted| world.target.wire != Wire::Anthropic || !input.shown().iter().any(is_wordless);
     let in_block = world.policy.blocks.iter().any(|block| matches!(block.kind, Kind::Moment(_)));
-    if let Some(input) = called.input.as_ref().filter(|_| in_block) {
+    if let Some(input) = input.filter(|_| in_block) {
         let texts = input.shown().iter().filter_map(|part| match part {
             recto::Part::Text { text } => Some(world.policy.delimiters().neutral(text).into_owned()),
             _ => None,
@@ -182,7 +255,7 @@ fn present(world: &World, called: &Called, messages: &[Value]) -> Result<(), Str
             .all(|text| stands(&text) || text.trim().is_empty())
             .then_some(())
             .ok_or("(h) the input is in no block")?;
-    } else if let Some(input) = called.input.as_ref().filter(is_plain) {
+    } else if let Some(input) = input.filter(is_plain) {
         let last = page.messages.last().ok_or("(h) no message at all")?;
         let is_there = last.seq.is_none() && last.digest == input.digest && messages.len() == page.messages.len();
         is_there.then_some(()).ok_or("(h) the input is not the last message")?;
@@ -230,6 +303,32 @@ fn every_compile_keeps_the_laws_a_to_j() {
 #[test]
 fn every_compile_in_blocks_keeps_the_laws_a_to_j() {
     for_all(story_in_blocks(40), CASES_IN_BLOCKS, live);
+}
+
+/// Each fault, the law that must catch it, and in how many of a thousand stories at least.
+const CONTROLS: [(Fault, &str, u32); 12] = [
+    (Fault::ResultLost, "(a)", 100),
+    (Fault::FateLost, "(b)", 100),
+    (Fault::OverBudget, "(c)", 100),
+    (Fault::LogWritten, "(d)", 100),
+    (Fault::PageVaries, "(e)", 100),
+    (Fault::SentTwice, "(f)", 50),
+    (Fault::InputLost, "(h)", 50),
+    (Fault::InstructionsLost, "(h)", 50),
+    (Fault::PlanForgotten, "(i)", 50),
+    (Fault::PastForgotten, "(j)", 100),
+    (Fault::PrefixChanged, "the prefix broke", 20),
+    (Fault::PromiseBroken, "the plan promised", 20),
+];
+
+#[test]
+fn every_law_catches_its_fault() {
+    for (fault, law, least) in CONTROLS {
+        let failures = samples(story(40), 1_000).filter_map(|story| live_with(&story, fault).err());
+        let failures: Vec<String> = failures.collect();
+        let caught = failures.iter().filter(|what| what.starts_with(law)).count();
+        assert!(caught >= least as usize, "{fault:?}: {law} fails in {caught} stories only, {failures:.200?}");
+    }
 }
 
 #[test]
